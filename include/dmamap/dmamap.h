@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* All of dmamap's public headers. */
+#ifndef DMAMAP_H
+#define DMAMAP_H
+
+#include "client.h"
+#include "common.h"
+#include "engine.h"
+#include "soft.h"
+#include "system.h"
+
+#endif
