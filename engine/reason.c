@@ -68,8 +68,8 @@ static int format_size(char *buffer, size_t size, uint64_t bytes)
 }
 
 /* Writes what a place such as {2x} stands for; returns its length, -1 when it is no place. */
-static int format_place(const struct dmamap_reason *reason, const char *place, char *buffer,
-	size_t size)
+static int format_place(
+	const struct dmamap_reason *reason, const char *place, char *buffer, size_t size)
 {
 	uint64_t number;
 
@@ -98,8 +98,8 @@ size_t dmamap_reason_format(const struct dmamap_reason *reason, char *buffer, si
 	if (!reason->kind) {
 		char text[96];
 
-		return (size_t)snprintf(buffer, size, "%s",
-			strerror_r(reason->error, text, sizeof(text)));
+		return (size_t)snprintf(
+			buffer, size, "%s", strerror_r(reason->error, text, sizeof(text)));
 	}
 	for (const char *p = reason->kind->text; *p; p++) {
 		char place[128];

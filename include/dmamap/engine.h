@@ -143,12 +143,16 @@ struct dmamap_memory_ops {
  * @length: bytes
  * @prot: what areas may ask for at most
  * @refs: the engine's; one for the creator and one for each area
+ * @next: the engine's
+ *
+ * The address is a multiple of 8, as malloc() gives it.
  */
 struct dmamap_memory {
 	const struct dmamap_memory_ops *ops;
 	uint64_t length;
 	unsigned prot;
 	unsigned refs;
+	struct dmamap_memory *next;
 };
 
 /** dmamap_memory_init() - Start a memory object with one reference. */
@@ -314,7 +318,7 @@ DMAMAP_API uint64_t dmamap_space_alignment(struct dmamap_space *space);
  * @first, @last: the IOVAs; with DMAMAP_MAP_ALLOCATE, last - first + 1 is the
  *	length and both are set to the range that was taken
  * @memory: what backs it; the area takes a reference of its own. NULL keeps
- *	the IOVAs without memory, in a space that has no table
+ *	the IOVAs without memory: no device can reach anything there
  * @offset: where in @memory the area starts, bytes
  * @prot: DMAMAP_READ, DMAMAP_WRITE or both; at most what @memory allows.
  *	0 maps memory that no device can reach

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Access: how a device's thread reaches memory, beside every change and
+ * without a lock.
+ *
+ * A read section (RCU) brackets each use. Whoever takes a mapping away first
+ * clears its leaves, then waits for the sections that were open: what a
+ * section finds stays valid until it ends.
+ *
+ * The last run that was found is remembered with the table's generation,
+ * which grows with each unmap. A section that still sees the old generation
+ * was open before the unmap, which then waits for it; one that starts later
+ * sees the new generation and looks again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/rcu.h"
+#include "engine/space.h"
+
+#ifdef RCU_TSAN
+char rcu_readers_done, rcu_writer_done;
+#endif
+
+/* Who all accesses belong to. Under the space's lock. */
+static void set_owner(struct dmamap_space *space)
+{
+	const void *owner = NULL;
+	bool one = true;
+
+	space->accesses = 0;
+	for (struct dmamap_table *table = space->tables; table; table = table->next) {
+		for (struct dmamap_access *access = table->accesses; access;
+			access = access->next) {
+			one = one && (!owner || owner == access->owner);
+			owner = access->owner;
+			space->accesses++;
+		}
+	}
+	space->owner = one ? owner : NULL;
+}
+
+int dmamap_access_create(struct dmamap_table *table, struct dmamap_access **out)
+{
+	struct dmamap_access *access = engine_calloc(1, sizeof(*access));
+
+	if (!access)
+		return -ENOMEM;
+	access->table = table;
+	access->first = 1; /* nothing is remembered */
+	access->owner = thread_id();
+	pthread_mutex_lock(&table->space->lock);
+	access->next = table->accesses;
+	if (access->next)
+		access->next->prev = access;
+	table->accesses = access;
+	set_owner(table->space);
+	pthread_mutex_unlock(&table->space->lock);
+	*out = access;
+	return 0;
+}
+
+void dmamap_access_destroy(struct dmamap_access *access)
+{
+	struct dmamap_space *space;
+
+	if (!access)
+		return;
+	space = access->table->space;
+	pthread_mutex_lock(&space->lock);
+	if (access->prev)
+		access->prev->next = access->next;
+	else
+		access->table->accesses = access->next;
+	if (access->next)
+		access->next->prev = access->prev;
+	set_owner(space);
+	pthread_mutex_unlock(&space->lock);
+	free(access);
+}
+
+void dmamap_access_bind(struct dmamap_access *access)
+{
+	struct dmamap_space *space = access->table->space;
+
+	pthread_mutex_lock(&space->lock);
+	access->owner = thread_id();
+	set_owner(space);
+	pthread_mutex_unlock(&space->lock);
+}
+
+void dmamap_access_enter(struct dmamap_access *access)
+{
+	if (!access->depth++)
+		read_section_enter();
+}
+
+void dmamap_access_leave(struct dmamap_access *access)
+{
+	if (!--access->depth)
+		read_section_leave();
+}
+
+/* The run of host memory from @iova on, up to @last, that the page table gives. */
+static __attribute__((noinline)) int walk(struct dmamap_access *access, uint64_t generation,
+	uint64_t iova, uint64_t last, unsigned prot, struct dmamap_reason *why)
+{
+	const struct pagetable *pt = &access->table->pt;
+	struct pagetable_hit hit;
+	uint64_t item, first, end, host, next;
+	unsigned allowed;
+
+	if (!pagetable_walk(pt, iova, &hit))
+		return DMAMAP_REFUSE(why, &dmamap_reason_not_mapped, EFAULT, NULL, iova);
+	allowed = hit.entry & PT_PROT;
+	if (prot & ~allowed)
+		return DMAMAP_REFUSE(why, &dmamap_reason_prot, EPERM, NULL, iova, allowed, prot);
+	item = (uint64_t)1 << pagetable_item_shift(pt, hit.level);
+	first = iova & ~(item - 1);
+	end = iova | (item - 1);
+	host = hit.entry >> PT_HOST_SHIFT;
+	/* Neighbours that go on where this leaf ends are one run with it. */
+	next = hit.entry + (item << PT_HOST_SHIFT);
+	while (end < last && ++hit.index < 1u << pt->bits) {
+		uint64_t entry = __atomic_load_n(&hit.node[hit.index], __ATOMIC_ACQUIRE);
+
+		if ((entry ^ next) & ~(15ull << PT_SPLIT_SHIFT))
+			break;
+		end += item;
+		next = entry + (item << PT_HOST_SHIFT);
+	}
+	access->first = first;
+	access->last = end;
+	access->host = host;
+	access->prot = allowed;
+	access->generation = generation;
+	return 0;
+}
+
+/* Makes the remembered run one that holds @iova and allows @prot. */
+static inline int find(struct dmamap_access *access, uint64_t iova, uint64_t last, unsigned prot,
+	struct dmamap_reason *why)
+{
+	uint64_t generation = __atomic_load_n(&access->table->pt.generation, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(access->generation == generation && access->first <= iova &&
+				     iova <= access->last && !(prot & ~access->prot),
+		    1))
+		return 0;
+	return walk(access, generation, iova, last, prot, why);
+}
+
+static int translate_more(struct dmamap_access *access, uint64_t iova, uint64_t last, unsigned prot,
+	struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why)
+{
+	unsigned used = 0;
+
+	for (;;) {
+		int rc = find(access, iova, last, prot, why);
+		uint64_t end, host;
+
+		if (rc)
+			return rc;
+		end = access->last < last ? access->last : last;
+		host = access->host + (iova - access->first);
+		if (used &&
+			(uintptr_t)segments[used - 1].host + segments[used - 1].length == host) {
+			segments[used - 1].length += end - iova + 1;
+		} else {
+			if (used == n)
+				return DMAMAP_REFUSE(why, &dmamap_reason_segments, E2BIG, NULL, n);
+			segments[used++] =
+				(struct dmamap_segment){(void *)(uintptr_t)host, end - iova + 1};
+		}
+		if (end == last)
+			return (int)used;
+		iova = end + 1;
+	}
+}
+
+static int not_ours(struct dmamap_reason *why)
+{
+	return DMAMAP_REFUSE(why, &dmamap_reason_other_thread, EXDEV, NULL, 0);
+}
+
+static int wraps(uint64_t iova, uint64_t length, struct dmamap_reason *why)
+{
+	return DMAMAP_REFUSE(why, &dmamap_reason_backwards, EFAULT, NULL, iova, iova + length - 1);
+}
+
+int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t length, unsigned prot,
+	struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why)
+{
+	uint64_t last = iova + length - 1;
+	int rc;
+
+	if (access->owner != thread_id())
+		return not_ours(why);
+	if (!length)
+		return 0;
+	if (last < iova)
+		return wraps(iova, length, why);
+	dmamap_access_enter(access);
+	rc = translate_more(access, iova, last, prot, segments, n, why);
+	dmamap_access_leave(access);
+	return rc;
+}
+
+/* Copies between IOVAs and @buffer; @write: towards the IOVAs. */
+static int copy(struct dmamap_access *access, uint64_t iova, char *buffer, uint64_t length,
+	bool write, struct dmamap_reason *why)
+{
+	uint64_t last = iova + length - 1;
+	int rc;
+
+	if (access->owner != thread_id())
+		return not_ours(why);
+	if (!length)
+		return 0;
+	if (last < iova)
+		return wraps(iova, length, why);
+	dmamap_access_enter(access);
+	for (;;) {
+		uint64_t end;
+		void *host;
+
+		rc = find(access, iova, last, write ? DMAMAP_WRITE : DMAMAP_READ, why);
+		if (rc)
+			break;
+		end = access->last < last ? access->last : last;
+		host = (void *)(uintptr_t)(access->host + (iova - access->first));
+		if (write)
+			memcpy(host, buffer, end - iova + 1);
+		else
+			memcpy(buffer, host, end - iova + 1);
+		if (end == last)
+			break;
+		buffer += end - iova + 1;
+		iova = end + 1;
+	}
+	dmamap_access_leave(access);
+	return rc;
+}
+
+int dmamap_read(struct dmamap_access *access, uint64_t iova, void *buffer, uint64_t length,
+	struct dmamap_reason *why)
+{
+	return copy(access, iova, buffer, length, false, why);
+}
+
+int dmamap_write(struct dmamap_access *access, uint64_t iova, const void *buffer, uint64_t length,
+	struct dmamap_reason *why)
+{
+	return copy(access, iova, (char *)buffer, length, true, why);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Page table: filling and clearing. See pagetable.h.
+ *
+ * A run is filled node by node: one descent finds the node, one loop writes
+ * all of the run's entries in it. The cost is per leaf, not per call, and the
+ * descent is shared by up to a whole node.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/pagetable.h"
+
+static unsigned floor_log2(uint64_t n)
+{
+	return 63 - (unsigned)__builtin_clzll(n);
+}
+
+static unsigned trailing_zeros(uint64_t n)
+{
+	return n ? (unsigned)__builtin_ctzll(n) : 64;
+}
+
+int pagetable_start(
+	struct pagetable *pt, const struct dmamap_table_config *config, struct dmamap_reason *why)
+{
+	unsigned granule = config->granule_shift ? config->granule_shift : 12;
+	unsigned node = config->node_shift ? config->node_shift : granule < 12 ? 12 : granule;
+	unsigned iova_bits = config->iova_bits ? config->iova_bits : 64;
+	uint64_t sizes = config->leaf_sizes;
+
+	if (granule < 11 || granule > 16)
+		return DMAMAP_REFUSE(
+			why, &dmamap_reason_format_invalid, EINVAL, "granule shift", granule);
+	if (node < 12 || node > 16)
+		return DMAMAP_REFUSE(
+			why, &dmamap_reason_format_invalid, EINVAL, "node shift", node);
+	if (iova_bits < granule || iova_bits > 64)
+		return DMAMAP_REFUSE(
+			why, &dmamap_reason_format_invalid, EINVAL, "input width", iova_bits);
+	if (sizes & (((uint64_t)1 << granule) - 1))
+		return DMAMAP_REFUSE(why, &dmamap_reason_format_invalid, EINVAL,
+			"leaf size, smaller than its granule,",
+			sizes & (((uint64_t)1 << granule) - 1));
+	memset(pt, 0, sizeof(*pt));
+	pt->granule_shift = (uint8_t)granule;
+	pt->bits = (uint8_t)(node - 3);
+	pt->output = (uint8_t)config->output;
+	pt->last = iova_bits == 64 ? UINT64_MAX : ((uint64_t)1 << iova_bits) - 1;
+	if (!sizes)
+		for (unsigned shift = granule; shift <= 30; shift += pt->bits)
+			sizes |= (uint64_t)1 << shift;
+	sizes |= (uint64_t)1 << granule;
+	pt->leaf_sizes = sizes;
+	for (unsigned shift = granule; shift < 64; shift++)
+		pt->level_of[shift] = (uint8_t)((shift - granule) / pt->bits);
+	pool_start(&pt->pool, node);
+	return 0;
+}
+
+void pagetable_stop(struct pagetable *pt)
+{
+	pool_stop(&pt->pool);
+	pt->root = 0;
+}
+
+static uint64_t *entry_node(uint64_t entry)
+{
+	return (uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
+}
+
+static void store(uint64_t *entry, uint64_t value)
+{
+	__atomic_store_n(entry, value, __ATOMIC_RELEASE);
+}
+
+/* Puts roots on top until one spans @iova and is at least of @level. */
+static int grow_root(struct pagetable *pt, uint64_t iova, unsigned level)
+{
+	uint64_t root = pt->root;
+
+	if (!root) {
+		uint64_t *node = pool_get(&pt->pool);
+
+		if (!node)
+			return -ENOMEM;
+		while (!pagetable_spans(pt, level, iova))
+			level++;
+		store(&pt->root, (uintptr_t)node | level);
+		return 0;
+	}
+	while ((root & 15) < level || !pagetable_spans(pt, root & 15, iova)) {
+		uint64_t *node = pool_get(&pt->pool);
+
+		if (!node)
+			return -ENOMEM;
+		node[0] = (root & ~(uint64_t)15) | PT_TABLE;
+		*pool_word(&pt->pool, node) = 1;
+		root = (uintptr_t)node | ((root & 15) + 1);
+		store(&pt->root, root);
+	}
+	return 0;
+}
+
+/* The node at @level that holds @iova's item, with the nodes above it. */
+static uint64_t *make_node(struct pagetable *pt, uint64_t iova, unsigned level)
+{
+	uint64_t *node, *child;
+	unsigned l;
+
+	if (!pt->root || (pt->root & 15) < level || !pagetable_spans(pt, pt->root & 15, iova))
+		if (grow_root(pt, iova, level))
+			return NULL;
+	node = entry_node(pt->root);
+	for (l = pt->root & 15; l > level; l--) {
+		uint64_t *entry = &node[pagetable_index(pt, l, iova)];
+
+		if (*entry) {
+			node = entry_node(*entry);
+			continue;
+		}
+		child = pool_get(&pt->pool);
+		if (!child)
+			return NULL;
+		store(entry, (uintptr_t)child | PT_TABLE);
+		++*pool_word(&pt->pool, node);
+		node = child;
+	}
+	return node;
+}
+
+/* The largest leaf that fits at @iova, of at most 2^@largest bytes. */
+static unsigned best_leaf(
+	const struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t host, unsigned largest)
+{
+	uint64_t place = pt->output == DMAMAP_OUTPUT_HARDWARE ? iova | host : iova;
+	uint64_t room = last - iova;
+	unsigned limit = room == UINT64_MAX ? 63 : floor_log2(room + 1);
+	unsigned aligned = trailing_zeros(place);
+
+	if (limit > aligned)
+		limit = aligned;
+	if (limit > largest)
+		limit = largest;
+	return floor_log2(pt->leaf_sizes & (((uint64_t)2 << limit) - 1));
+}
+
+/*
+ * The last IOVA up to which leaves of 2^@shift bytes go: where a larger size
+ * begins to fit, or the node ends, or the run.
+ */
+static uint64_t run_end(const struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t host,
+	unsigned shift, unsigned largest)
+{
+	uint64_t larger = shift == 63 ? 0 : pt->leaf_sizes >> (shift + 1);
+	unsigned node_shift = pagetable_item_shift(pt, pt->level_of[shift] + 1u);
+	uint64_t end = last;
+
+	if (node_shift < 64) {
+		uint64_t node_end = iova | (((uint64_t)1 << node_shift) - 1);
+
+		end = node_end < end ? node_end : end;
+	}
+	if (larger) {
+		unsigned next = shift + 1 + trailing_zeros(larger);
+		uint64_t mask = ((uint64_t)1 << next) - 1;
+		bool fits = pt->output == DMAMAP_OUTPUT_HOST || !((iova ^ host) & mask);
+
+		if (fits && next <= largest && (iova | mask) < end)
+			end = iova | mask;
+	}
+	return end;
+}
+
+int pagetable_map(struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t host, unsigned prot,
+	unsigned largest)
+{
+	for (;;) {
+		unsigned shift = best_leaf(pt, iova, last, host, largest);
+		unsigned level = pt->level_of[shift];
+		unsigned item_shift = pagetable_item_shift(pt, level);
+		unsigned split = shift - item_shift;
+		uint64_t end = run_end(pt, iova, last, host, shift, largest);
+		uint64_t leaves = ((end - iova) >> shift) + 1;
+		uint64_t items, entry, step, *slot, *node;
+
+		/* A tail too short for one more leaf of this size is the next turn's. */
+		if ((end - iova + 1) & (((uint64_t)1 << shift) - 1) && end - iova != UINT64_MAX)
+			leaves--;
+		items = leaves << split;
+		node = make_node(pt, iova, level);
+		if (!node)
+			return -ENOMEM;
+		slot = &node[pagetable_index(pt, level, iova)];
+		entry = host << PT_HOST_SHIFT | split << PT_SPLIT_SHIFT | PT_LEAF | prot;
+		step = (uint64_t)1 << item_shift << PT_HOST_SHIFT;
+		for (uint64_t i = 0; i < items; i++, entry += step)
+			store(&slot[i], entry);
+		*pool_word(&pt->pool, node) += items;
+		pt->leaves[shift] += leaves;
+		iova += leaves << shift;
+		if (iova - 1 == last)
+			return 0;
+		host += leaves << shift;
+	}
+}
+
+/* Puts a node that readers may still see on a list that hangs on the nodes' words. */
+static void retire(struct pagetable *pt, uint64_t *node, void **retired)
+{
+	*pool_word(&pt->pool, node) = (uintptr_t)*retired;
+	*retired = node;
+}
+
+/* Clears leaves from @slot on; returns how many entries were in use. */
+static unsigned clear_leaves(struct pagetable *pt, uint64_t *slot, unsigned n, unsigned level)
+{
+	unsigned item_shift = pagetable_item_shift(pt, level);
+	unsigned cleared = 0, run = 0, split = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t entry = slot[i];
+		unsigned k = (entry >> PT_SPLIT_SHIFT) & 15;
+
+		if (!entry)
+			continue;
+		if (k != split) {
+			pt->cleared[item_shift + split] += run >> split;
+			cleared += run;
+			run = 0;
+			split = k;
+		}
+		store(&slot[i], 0);
+		run++;
+	}
+	pt->cleared[item_shift + split] += run >> split;
+	return cleared + run;
+}
+
+static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t first,
+	uint64_t last, void **retired)
+{
+	unsigned from = pagetable_index(pt, level, first);
+	unsigned to = pagetable_index(pt, level, last);
+	uintptr_t *live = pool_word(&pt->pool, node);
+
+	if (!level) {
+		*live -= clear_leaves(pt, &node[from], to - from + 1, 0);
+		return;
+	}
+	/* Only the bits of first and last below this level's item matter further down. */
+	for (unsigned i = from; i <= to; i++) {
+		uint64_t *child;
+		unsigned run = 0;
+
+		while (i + run <= to && node[i + run] & PT_LEAF && !(node[i + run] & PT_TABLE))
+			run++;
+		if (run) {
+			*live -= clear_leaves(pt, &node[i], run, level);
+			i += run - 1;
+			continue;
+		}
+		if (!node[i])
+			continue;
+		child = entry_node(node[i]);
+		clear(pt, child, level - 1, i == from ? first : 0, i == to ? last : UINT64_MAX,
+			retired);
+		if (*pool_word(&pt->pool, child))
+			continue;
+		store(&node[i], 0);
+		retire(pt, child, retired);
+		--*live;
+	}
+}
+
+void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired)
+{
+	unsigned level = pt->root & 15;
+	uint64_t *root = entry_node(pt->root);
+
+	if (!root || !pagetable_spans(pt, level, first))
+		return;
+	if (!pagetable_spans(pt, level, last))
+		last = ((uint64_t)1 << pagetable_item_shift(pt, level + 1)) - 1;
+	clear(pt, root, level, first, last, retired);
+	if (!*pool_word(&pt->pool, root)) {
+		store(&pt->root, 0);
+		retire(pt, root, retired);
+	}
+	store(&pt->generation, pt->generation + 1);
+}
+
+void pagetable_free(void *retired)
+{
+	while (retired) {
+		struct pool *pool = pool_of(retired);
+		uintptr_t *word = pool_word(pool, retired);
+		void *next = (void *)*word;
+
+		*word = 0;
+		pool_put(pool, retired);
+		retired = next;
+	}
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Page table: a radix tree from IOVA to host address.
+ *
+ * Levels count from the leaves: an item of a node at level L spans
+ * 2^(granule + L * bits) bytes. The root's level grows with the highest IOVA
+ * that is mapped, so that a space of 48 bits is not walked as one of 64.
+ *
+ * An entry is one word, so that it changes at once:
+ *
+ *	0			nothing
+ *	node | TABLE		a node of the level below
+ *	host << 8 | k << 4 | LEAF | prot
+ *				a leaf: the host address of this item's first
+ *				byte (any byte: host memory is below 2^56), what
+ *				a device may do, and k: the leaf is one of 2^k
+ *				items that were mapped as one larger leaf
+ *
+ * Every item of such a larger leaf holds its own address, so that readers need
+ * not know of k.
+ *
+ * A node knows how many of its entries are in use (its pool word). The last
+ * one out frees the node, so that an empty range holds no memory.
+ *
+ * Locking. Writers hold the space's lock. Readers (pagetable_walk) hold none;
+ * they are within an RCU read section (rcu.h). Entries are written and read
+ * atomically; a node is complete before it is linked, and is freed by the
+ * caller of pagetable_unmap() only when readers that may see it are gone.
+ */
+#ifndef DMAMAP_ENGINE_PAGETABLE_H
+#define DMAMAP_ENGINE_PAGETABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dmamap/engine.h"
+#include "engine/pool.h"
+
+#define PT_READ	       DMAMAP_READ
+#define PT_WRITE       DMAMAP_WRITE
+#define PT_PROT	       3u
+#define PT_TABLE       4u
+#define PT_LEAF	       8u
+#define PT_SPLIT_SHIFT 4
+#define PT_HOST_SHIFT  8
+
+struct pagetable {
+	uint64_t root;	     /* node | level, 0: empty; atomic */
+	uint64_t generation; /* grows when a leaf goes away; atomic */
+	uint8_t granule_shift;
+	uint8_t bits;	/* log2 of the entries of a node */
+	uint8_t output; /* enum dmamap_output */
+	uint64_t leaf_sizes;
+	uint64_t last;	      /* the last IOVA that it translates */
+	uint8_t level_of[64]; /* of a leaf size */
+	struct pool pool;
+	uint64_t lookups;
+	uint64_t leaves[64];
+	uint64_t cleared[64];
+};
+
+/** pagetable_start() - 0, or -EINVAL and a reason: a shape that cannot be. */
+int pagetable_start(
+	struct pagetable *pt, const struct dmamap_table_config *config, struct dmamap_reason *why);
+/** pagetable_stop() - Free everything; no reader is left. */
+void pagetable_stop(struct pagetable *pt);
+
+/**
+ * pagetable_map() - Write leaves for a range that has none.
+ * @iova, @last: multiples of the granule (@last + 1)
+ * @host: host address of the first byte; under the hardware rule congruent to
+ *	@iova modulo the granule
+ * @largest: log2 of the largest leaf wanted
+ *
+ * Return: 0, or -ENOMEM with some leaves written: pagetable_unmap() the range.
+ */
+int pagetable_map(struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t host, unsigned prot,
+	unsigned largest);
+
+/**
+ * pagetable_unmap() - Clear every leaf in a range; leaves do not straddle its
+ * ends. Never fails.
+ * @retired: a list, NULL at first, that nodes which are no longer linked are
+ *	added to; several tables may share it
+ */
+void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired);
+/** pagetable_free() - Free a list of nodes that no reader can see any more. */
+void pagetable_free(void *retired);
+
+/** struct pagetable_hit - Where a walk ended: entry @index of @node at @level. */
+struct pagetable_hit {
+	uint64_t *node;
+	unsigned index;
+	unsigned level;
+	uint64_t entry; /* a leaf, or 0: nothing is mapped */
+};
+
+static inline unsigned pagetable_item_shift(const struct pagetable *pt, unsigned level)
+{
+	return pt->granule_shift + level * pt->bits;
+}
+
+static inline unsigned pagetable_index(const struct pagetable *pt, unsigned level, uint64_t iova)
+{
+	return (unsigned)(iova >> pagetable_item_shift(pt, level)) & ((1u << pt->bits) - 1);
+}
+
+/* Whether a root of this level spans @iova. */
+static inline bool pagetable_spans(const struct pagetable *pt, unsigned level, uint64_t iova)
+{
+	unsigned shift = pagetable_item_shift(pt, level + 1);
+
+	return shift >= 64 || !(iova >> shift);
+}
+
+/** pagetable_walk() - Find the leaf of @iova; within a read section. */
+static inline bool pagetable_walk(
+	const struct pagetable *pt, uint64_t iova, struct pagetable_hit *hit)
+{
+	uint64_t root = __atomic_load_n(&pt->root, __ATOMIC_ACQUIRE);
+	unsigned level = root & 15;
+	uint64_t *node = (uint64_t *)(uintptr_t)(root & ~(uint64_t)15);
+
+	if (!root || !pagetable_spans(pt, level, iova))
+		return false;
+	for (;; level--) {
+		unsigned index = pagetable_index(pt, level, iova);
+		uint64_t entry = __atomic_load_n(&node[index], __ATOMIC_ACQUIRE);
+
+		if (!(entry & PT_TABLE)) {
+			*hit = (struct pagetable_hit){node, index, level, entry};
+			return entry != 0;
+		}
+		node = (uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
+	}
+}
+
+/** pagetable_fetch() - Bring the entry of @iova, which a change is about to need. Under the lock.
+ */
+static inline void pagetable_fetch(const struct pagetable *pt, uint64_t iova)
+{
+	unsigned level = pt->root & 15;
+	const uint64_t *node = (const uint64_t *)(uintptr_t)(pt->root & ~(uint64_t)15);
+
+	if (!node || !pagetable_spans(pt, level, iova))
+		return;
+	for (; level; level--) {
+		uint64_t entry = node[pagetable_index(pt, level, iova)];
+
+		if (!(entry & PT_TABLE))
+			return;
+		node = (const uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
+	}
+	__builtin_prefetch(&node[pagetable_index(pt, 0, iova)], 1);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Space, table and access as the engine's files see them.
+ *
+ * Locking. space->lock guards the areas, the ranges, the list of tables, each
+ * table's writers and its list of accesses. It is never held while memory is
+ * released or read sections are waited for. Two spaces' locks are never held
+ * together: a copy takes references first, then maps.
+ *
+ * An access is its thread's own, but for owner, which the lock guards.
+ */
+#ifndef DMAMAP_ENGINE_SPACE_H
+#define DMAMAP_ENGINE_SPACE_H
+
+#include <pthread.h>
+
+#include "dmamap/engine.h"
+#include "engine/areas.h"
+#include "engine/pagetable.h"
+#include "engine/ranges.h"
+
+#define MEMORY_PROT 7ul
+
+struct dmamap_space {
+	pthread_mutex_t lock;
+	struct areas areas;
+	struct ranges ranges;
+	struct dmamap_table *tables;
+	uint64_t area_limit;
+	uint64_t granule; /* the largest of the tables, 1: no table */
+	uint64_t last;	  /* the lowest of the tables' last IOVAs */
+	uint64_t maps, unmaps, waits;
+	unsigned accesses;   /* of all tables */
+	const void *owner;   /* the thread that all of them belong to; NULL: several threads */
+	unsigned waiting;    /* calls that wait for accesses and then free nodes */
+	pthread_cond_t idle; /* waiting is 0 */
+	struct dmamap_counters gone; /* what destroyed tables had done */
+};
+
+struct dmamap_table {
+	struct pagetable pt;
+	struct dmamap_space *space;
+	struct dmamap_table *next;
+	struct dmamap_access *accesses;
+};
+
+struct dmamap_access {
+	/* What the last translation found, while the table's generation lasts. */
+	uint64_t first, last;
+	uint64_t host;
+	uint64_t generation;
+	unsigned prot;
+	unsigned depth;	   /* of enter */
+	const void *owner; /* thread_id() of its thread */
+	struct dmamap_table *table;
+	struct dmamap_access *next, *prev;
+};
+
+/* What tells this thread from every other that runs. */
+static inline const void *thread_id(void)
+{
+#if defined(__x86_64__)
+	const void *id;
+
+	__asm__("movq %%fs:0, %0" : "=r"(id));
+	return id;
+#else
+	return __builtin_thread_pointer();
+#endif
+}
+
+static inline struct dmamap_memory *area_memory(const struct area *area)
+{
+	return (struct dmamap_memory *)(uintptr_t)(area->memory & ~MEMORY_PROT);
+}
+
+static inline unsigned area_prot(const struct area *area)
+{
+	return area->memory & MEMORY_PROT;
+}
+
+/** table_fill() - Write an area's leaves. On failure some are left: clear them. */
+int table_fill(struct dmamap_table *table, const struct area *area, struct dmamap_reason *why);
+
+#endif
