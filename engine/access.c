@@ -102,13 +102,23 @@ void dmamap_access_leave(struct dmamap_access *access)
 		read_section_leave();
 }
 
-/* The run of host memory from @iova on, up to @last, that the page table gives. */
-static __attribute__((noinline)) int walk(struct dmamap_access *access, uint64_t generation,
-	uint64_t iova, uint64_t last, unsigned prot, struct dmamap_reason *why)
+static void remember(struct dmamap_access *access, uint64_t generation, uint64_t first,
+	uint64_t last, uint64_t entry)
+{
+	access->first = first;
+	access->last = last;
+	access->host = entry >> PT_HOST_SHIFT;
+	access->prot = entry & PT_PROT;
+	access->generation = generation;
+}
+
+/* Remembers the run of host memory from @iova's leaf on, up to @last, that the page table gives. */
+static int walk(struct dmamap_access *access, uint64_t generation, uint64_t iova, uint64_t last,
+	unsigned prot, struct dmamap_reason *why)
 {
 	const struct pagetable *pt = &access->table->pt;
 	struct pagetable_hit hit;
-	uint64_t item, first, end, host, next;
+	uint64_t item, end, next;
 	unsigned allowed;
 
 	if (!pagetable_walk(pt, iova, &hit))
@@ -116,10 +126,8 @@ static __attribute__((noinline)) int walk(struct dmamap_access *access, uint64_t
 	allowed = hit.entry & PT_PROT;
 	if (prot & ~allowed)
 		return DMAMAP_REFUSE(why, &dmamap_reason_prot, EPERM, NULL, iova, allowed, prot);
-	item = (uint64_t)1 << pagetable_item_shift(pt, hit.level);
-	first = iova & ~(item - 1);
+	item = (uint64_t)1 << hit.shift;
 	end = iova | (item - 1);
-	host = hit.entry >> PT_HOST_SHIFT;
 	/* Neighbours that go on where this leaf ends are one run with it. */
 	next = hit.entry + (item << PT_HOST_SHIFT);
 	while (end < last && ++hit.index < 1u << pt->bits) {
@@ -130,23 +138,30 @@ static __attribute__((noinline)) int walk(struct dmamap_access *access, uint64_t
 		end += item;
 		next = entry + (item << PT_HOST_SHIFT);
 	}
-	access->first = first;
-	access->last = end;
-	access->host = host;
-	access->prot = allowed;
-	access->generation = generation;
+	remember(access, generation, iova & ~(item - 1), end, hit.entry);
 	return 0;
+}
+
+/* Whether the remembered run holds @iova, may be used so, and is still true. */
+static inline bool remembered(
+	const struct dmamap_access *access, uint64_t generation, uint64_t iova, unsigned prot)
+{
+	return access->generation == generation && access->first <= iova && iova <= access->last &&
+	       !(prot & ~access->prot);
+}
+
+static inline uint64_t current_generation(const struct dmamap_access *access)
+{
+	return __atomic_load_n(&access->table->pt.generation, __ATOMIC_ACQUIRE);
 }
 
 /* Makes the remembered run one that holds @iova and allows @prot. */
 static inline int find(struct dmamap_access *access, uint64_t iova, uint64_t last, unsigned prot,
 	struct dmamap_reason *why)
 {
-	uint64_t generation = __atomic_load_n(&access->table->pt.generation, __ATOMIC_ACQUIRE);
+	uint64_t generation = current_generation(access);
 
-	if (__builtin_expect(access->generation == generation && access->first <= iova &&
-				     iova <= access->last && !(prot & ~access->prot),
-		    1))
+	if (remembered(access, generation, iova, prot))
 		return 0;
 	return walk(access, generation, iova, last, prot, why);
 }
@@ -189,8 +204,10 @@ static int wraps(uint64_t iova, uint64_t length, struct dmamap_reason *why)
 	return DMAMAP_REFUSE(why, &dmamap_reason_backwards, EFAULT, NULL, iova, iova + length - 1);
 }
 
-int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t length, unsigned prot,
-	struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why)
+/* All that is not one remembered run. */
+static __attribute__((noinline)) int translate_slow(struct dmamap_access *access, uint64_t iova,
+	uint64_t length, unsigned prot, struct dmamap_segment *segments, unsigned n,
+	struct dmamap_reason *why)
 {
 	uint64_t last = iova + length - 1;
 	int rc;
@@ -205,6 +222,33 @@ int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t lengt
 	rc = translate_more(access, iova, last, prot, segments, n, why);
 	dmamap_access_leave(access);
 	return rc;
+}
+
+int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t length, unsigned prot,
+	struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why)
+{
+	uint64_t last = iova + length - 1;
+	uint64_t generation = current_generation(access);
+	struct pagetable_hit hit;
+
+	if (__builtin_expect(access->owner != thread_id() || last < iova || !n, 0))
+		return translate_slow(access, iova, length, prot, segments, n, why);
+	/* The page table is not read here, so that no section of our own is needed. */
+	if (last <= access->last && remembered(access, generation, iova, prot))
+		goto found;
+	/* One leaf has all of it, and the caller has entered: the usual miss. */
+	if (access->depth && pagetable_walk(&access->table->pt, iova, &hit) &&
+		!((iova ^ last) >> hit.shift) && !(prot & ~(unsigned)hit.entry)) {
+		uint64_t mask = ((uint64_t)1 << hit.shift) - 1;
+
+		remember(access, generation, iova & ~mask, iova | mask, hit.entry);
+		goto found;
+	}
+	return translate_slow(access, iova, length, prot, segments, n, why);
+found:
+	segments[0].host = (void *)(uintptr_t)(access->host + (iova - access->first));
+	segments[0].length = length;
+	return 1;
 }
 
 /* Copies between IOVAs and @buffer; @write: towards the IOVAs. */

@@ -87,12 +87,12 @@ void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void *
 /** pagetable_free() - Free a list of nodes that no reader can see any more. */
 void pagetable_free(void *retired);
 
-/** struct pagetable_hit - Where a walk ended: entry @index of @node at @level. */
+/** struct pagetable_hit - A leaf: entry @index of @node, an item of 2^@shift bytes. */
 struct pagetable_hit {
 	uint64_t *node;
 	unsigned index;
-	unsigned level;
-	uint64_t entry; /* a leaf, or 0: nothing is mapped */
+	unsigned shift;
+	uint64_t entry;
 };
 
 static inline unsigned pagetable_item_shift(const struct pagetable *pt, unsigned level)
@@ -117,22 +117,25 @@ static inline bool pagetable_spans(const struct pagetable *pt, unsigned level, u
 static inline bool pagetable_walk(
 	const struct pagetable *pt, uint64_t iova, struct pagetable_hit *hit)
 {
-	uint64_t root = __atomic_load_n(&pt->root, __ATOMIC_ACQUIRE);
-	unsigned level = root & 15;
-	uint64_t *node = (uint64_t *)(uintptr_t)(root & ~(uint64_t)15);
+	uint64_t entry = __atomic_load_n(&pt->root, __ATOMIC_ACQUIRE);
+	unsigned bits = pt->bits;
+	unsigned shift = pt->granule_shift + (entry & 15) * bits;
+	uint64_t mask = ((uint64_t)1 << bits) - 1;
+	uint64_t *node;
+	unsigned index;
 
-	if (!root || !pagetable_spans(pt, level, iova))
+	*hit = (struct pagetable_hit){0};
+	if (!entry || !pagetable_spans(pt, entry & 15, iova))
 		return false;
-	for (;; level--) {
-		unsigned index = pagetable_index(pt, level, iova);
-		uint64_t entry = __atomic_load_n(&node[index], __ATOMIC_ACQUIRE);
-
-		if (!(entry & PT_TABLE)) {
-			*hit = (struct pagetable_hit){node, index, level, entry};
-			return entry != 0;
-		}
+	for (;; shift -= bits) {
 		node = (uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
+		index = (unsigned)(iova >> shift & mask);
+		entry = __atomic_load_n(&node[index], __ATOMIC_ACQUIRE);
+		if (!(entry & PT_TABLE))
+			break;
 	}
+	*hit = (struct pagetable_hit){node, index, shift, entry};
+	return entry != 0;
 }
 
 /** pagetable_fetch() - Bring the entry of @iova, which a change is about to need. Under the lock.

@@ -74,21 +74,19 @@ static struct pool_chunk *add_chunk(struct pool *pool)
 
 	if (!chunk)
 		return NULL;
+	/*
+	 * Only a hint: without huge pages it is slower, and still right. It comes
+	 * before the first touch, which decides what the chunk is made of.
+	 */
+	madvise(chunk, POOL_CHUNK, pool->all ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	if (pool->all) {
 		chunk->limit = slots;
 		pool->held += POOL_CHUNK;
-#ifdef MADV_HUGEPAGE
-		/* Only a hint: without huge pages it is slower, and still right. */
-		madvise(chunk, POOL_CHUNK, MADV_HUGEPAGE);
-#endif
 	} else {
 		uint32_t first = FIRST_BYTES >> pool->shift;
 
 		chunk->limit = pool->header + (first > FIRST_SLOTS ? first : FIRST_SLOTS);
 		pool->held += (uint64_t)chunk->limit << pool->shift;
-#ifdef MADV_NOHUGEPAGE
-		madvise(chunk, POOL_CHUNK, MADV_NOHUGEPAGE);
-#endif
 	}
 	chunk->pool = pool;
 	chunk->used = pool->header;

@@ -308,6 +308,54 @@ int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t last, uint
 	return 0;
 }
 
+/* Whether no leaf of a table lies across @iova. */
+static int check_leaf(const struct dmamap_table *table, uint64_t iova, struct dmamap_reason *why)
+{
+	struct pagetable_hit hit;
+	uint64_t leaf;
+
+	if (!pagetable_walk(&table->pt, iova, &hit))
+		return 0;
+	leaf = (uint64_t)1 << hit.shift << ((hit.entry >> PT_SPLIT_SHIFT) & 15);
+	if (iova & (leaf - 1))
+		return DMAMAP_REFUSE(why, &dmamap_reason_leaf, EINVAL, NULL, iova, leaf);
+	return 0;
+}
+
+int dmamap_area_split(struct dmamap_space *space, uint64_t iova, struct dmamap_reason *why)
+{
+	struct areas_place place;
+	struct area upper;
+	int rc = 0;
+
+	pthread_mutex_lock(&space->lock);
+	place = areas_seek(&space->areas, iova);
+	if (!place.leaf || areas_at(place).first >= iova)
+		goto unlock;
+	for (struct dmamap_table *table = space->tables; table && !rc; table = table->next)
+		rc = check_leaf(table, iova, why);
+	if (!rc && space->area_limit && space->areas.count >= space->area_limit)
+		rc = DMAMAP_REFUSE(why, &dmamap_reason_area_limit, ENOSPC, NULL, space->areas.count,
+			space->area_limit);
+	if (rc)
+		goto unlock;
+	upper = areas_at(place);
+	upper.offset += iova - upper.first;
+	upper.first = iova;
+	place.leaf->last[place.slot] = iova - 1;
+	if (areas_insert(&space->areas, &upper)) {
+		place.leaf->last[place.slot] = upper.last;
+		rc = DMAMAP_REFUSE(why, &dmamap_reason_no_memory, ENOMEM, "an area", 1);
+		goto unlock;
+	}
+	if (area_memory(&upper))
+		dmamap_memory_get(area_memory(&upper));
+	space->maps++;
+unlock:
+	pthread_mutex_unlock(&space->lock);
+	return rc;
+}
+
 /* ---------------------------------------------------------------- copying */
 
 /* Cuts [first, last] out of the areas as @pieces, with references; returns how many or -errno. */

@@ -32,6 +32,9 @@ static int write_run(
 		(hardware && (run->iova ^ run->host) & (granule - 1)))
 		return DMAMAP_REFUSE(why, &dmamap_reason_misaligned, EINVAL, NULL, run->host,
 			run->host + run->length - 1, granule);
+	if ((run->host + run->length - 1) >> (64 - PT_HOST_SHIFT))
+		return DMAMAP_REFUSE(why, &dmamap_reason_host, EFAULT, NULL, run->host,
+			run->host + run->length - 1);
 	if (pagetable_map(pt, run->iova, last, run->host, prot, hardware ? run->contiguous : 63))
 		return DMAMAP_REFUSE(
 			why, &dmamap_reason_no_memory, ENOMEM, "a page table", run->iova);

@@ -51,9 +51,11 @@ DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_reserved;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_aperture;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_cut;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_gap;
+DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_leaf;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_no_iova;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_in_use;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_populate;
+DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_host;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_not_mapped;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_prot;
 DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_segments;
@@ -396,6 +398,17 @@ struct dmamap_area {
  */
 DMAMAP_API bool dmamap_area_find(struct dmamap_space *space, uint64_t first, uint64_t last,
 				 struct dmamap_area *area);
+
+/**
+ * dmamap_area_split() - Make two areas of the one that @iova lies within, so
+ * that @iova begins the second. What is mapped stays as it is. Linux does so
+ * for unmaps of VFIO_TYPE1_IOMMU on an IOMMUFD (iopt_cut_iova).
+ *
+ * Return: 0, also where @iova is at no area's inside; -EINVAL a leaf of some
+ * table lies across it; -ENOSPC the area limit; -ENOMEM.
+ */
+DMAMAP_API int dmamap_area_split(struct dmamap_space *space, uint64_t iova,
+				 struct dmamap_reason *why);
 
 /**
  * dmamap_iova_find() - Where dmamap_map() would put @length bytes now.

@@ -238,6 +238,32 @@ static void call_copy(struct world *world)
 	}
 }
 
+/* Cuts an area in two, where no leaf lies across. */
+static void call_split(struct world *world)
+{
+	unsigned window = (unsigned)random_below(world->random, WINDOWS);
+	unsigned at = (unsigned)random_below(world->random, PAGES);
+	struct dmamap_reason why = {0};
+	unsigned area;
+	int rc = dmamap_area_split(world->space, page_iova(world, window, at), &why);
+
+	if (!cuts(world, window, at)) {
+		assert_int_equal(rc, 0);
+		return;
+	}
+	if (rc) {
+		assert_int_equal(rc, -EINVAL);
+		assert_ptr_equal(why.kind, &dmamap_reason_leaf);
+		assert_true(why.number[1] > granule(world));
+		return;
+	}
+	area = world->page[window][at].area;
+	world->areas++;
+	world->next_area++;
+	for (; at < PAGES && world->page[window][at].area == area; at++)
+		world->page[window][at].area = world->next_area;
+}
+
 /* A device's look at some pages: every byte is where the model says. */
 static void call_translate(struct world *world, unsigned which)
 {
@@ -391,7 +417,7 @@ static void run_shape(const struct shape *shape, struct random *random)
 	for (unsigned i = 0; i < 30000; i++) {
 		unsigned which = (unsigned)random_below(random, shape->tables);
 
-		switch (random_below(random, 10)) {
+		switch (random_below(random, 11)) {
 		case 0 ... 2:
 			call_map(world);
 			break;
@@ -409,6 +435,9 @@ static void run_shape(const struct shape *shape, struct random *random)
 			break;
 		case 9:
 			call_write(world, which);
+			break;
+		case 10:
+			call_split(world);
 			break;
 		}
 		if (i % 64 == 0)

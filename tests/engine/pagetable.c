@@ -48,7 +48,7 @@ static uint64_t host_of(const struct pagetable *pt, uint64_t iova)
 	uint64_t item;
 
 	assert_true(pagetable_walk(pt, iova, &hit));
-	item = (uint64_t)1 << pagetable_item_shift(pt, hit.level);
+	item = (uint64_t)1 << hit.shift;
 	return (hit.entry >> PT_HOST_SHIFT) + (iova & (item - 1));
 }
 

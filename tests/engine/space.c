@@ -80,6 +80,7 @@ static void ranges_and_memory(void **state)
 {
 	struct fixture *f = *state;
 	struct dmamap_map bad = {.first = 0x1000, .last = 0xfff, .memory = f->memory, .prot = 3};
+	struct dmamap_memory *far;
 
 	assert_refused(
 		dmamap_map(f->space, &bad, &f->why), &f->why, EINVAL, &dmamap_reason_backwards);
@@ -92,6 +93,10 @@ static void ranges_and_memory(void **state)
 	bad = (struct dmamap_map){.last = 0xfff, .memory = f->memory, .prot = 4};
 	assert_refused(
 		dmamap_map(f->space, &bad, &f->why), &f->why, EINVAL, &dmamap_reason_no_access);
+	assert_int_equal(dmamap_memory_file((void *)(1ull << 56), 0, M(1), 3, 62, &far), 0);
+	bad = (struct dmamap_map){.last = 0xfff, .memory = far, .prot = 3};
+	assert_refused(dmamap_map(f->space, &bad, &f->why), &f->why, EFAULT, &dmamap_reason_host);
+	dmamap_memory_put(far);
 	f->memory->prot = DMAMAP_READ;
 	assert_refused(map(f, 0, 0x1000), &f->why, EPERM, &dmamap_reason_memory_read_only);
 	assert_int_equal(areas(f), 0);
@@ -336,6 +341,39 @@ static void copy(void **state)
 	dmamap_space_destroy(other);
 }
 
+static void split(void **state)
+{
+	struct fixture *f = *state;
+	struct dmamap_table_config small = {.leaf_sizes = 1 << 12};
+	struct dmamap_area area;
+	uint64_t bytes;
+
+	assert_int_equal(map(f, M(2), M(4)), 0);
+	/* The area is two leaves of 2 MiB: it can be cut between them only. */
+	assert_refused(
+		dmamap_area_split(f->space, M(3), &f->why), &f->why, EINVAL, &dmamap_reason_leaf);
+	assert_int_equal(f->why.number[1], M(2));
+	assert_int_equal(dmamap_area_split(f->space, M(4), &f->why), 0);
+	assert_int_equal(areas(f), 2);
+	assert_true(dmamap_area_find(f->space, M(4), UINT64_MAX, &area));
+	assert_int_equal(area.first, M(4));
+	assert_int_equal(area.offset, M(2));
+	assert_int_equal(unmap(f, M(4), M(2), &bytes), 0);
+	assert_int_equal(bytes, M(2));
+	/* At a border or where nothing is, there is nothing to cut. */
+	assert_int_equal(dmamap_area_split(f->space, M(2), NULL), 0);
+	assert_int_equal(dmamap_area_split(f->space, M(16), NULL), 0);
+	assert_int_equal(areas(f), 1);
+
+	dmamap_table_destroy(f->table);
+	assert_int_equal(dmamap_table_create(f->space, &small, &f->table, NULL), 0);
+	assert_int_equal(dmamap_area_split(f->space, M(3) + K(4), NULL), 0);
+	assert_null(areas_check(&f->space->areas));
+	assert_int_equal(unmap(f, M(2), M(1) + K(4), &bytes), 0);
+	assert_int_equal(bytes, M(1) + K(4));
+	assert_int_equal(areas(f), 1);
+}
+
 /* A table made late has every area; one that cannot have them is refused and leaves no trace. */
 static void tables_come_and_go(void **state)
 {
@@ -466,6 +504,7 @@ int main(void)
 		TEST(allocation),
 		TEST(allocation_is_reused),
 		TEST(copy),
+		TEST(split),
 		TEST(tables_come_and_go),
 		TEST(failure_half_way),
 		TEST(areas_without_memory),
