@@ -48,7 +48,7 @@ int dmamap_access_create(struct dmamap_table *table, struct dmamap_access **out)
 	if (!access)
 		return -ENOMEM;
 	access->table = table;
-	access->first = 1; /* nothing is remembered */
+	access->generation = UINT64_MAX; /* nothing is remembered */
 	access->owner = thread_id();
 	pthread_mutex_lock(&table->space->lock);
 	access->next = table->accesses;
@@ -106,7 +106,7 @@ static void remember(struct dmamap_access *access, uint64_t generation, uint64_t
 	uint64_t last, uint64_t entry)
 {
 	access->first = first;
-	access->last = last;
+	access->span = last - first;
 	access->host = entry >> PT_HOST_SHIFT;
 	access->prot = entry & PT_PROT;
 	access->generation = generation;
@@ -142,12 +142,23 @@ static int walk(struct dmamap_access *access, uint64_t generation, uint64_t iova
 	return 0;
 }
 
-/* Whether the remembered run holds @iova, may be used so, and is still true. */
+/*
+ * Whether the remembered run holds @iova, may be used so, and is still true.
+ * The distance is compared, not both ends: when IOVAs come at random, nearly
+ * all are outside, but on either side as often as on the other, which no
+ * branch predictor can know.
+ */
 static inline bool remembered(
 	const struct dmamap_access *access, uint64_t generation, uint64_t iova, unsigned prot)
 {
-	return access->generation == generation && access->first <= iova && iova <= access->last &&
+	return iova - access->first <= access->span && access->generation == generation &&
 	       !(prot & ~access->prot);
+}
+
+/* The last IOVA of the remembered run. */
+static inline uint64_t remembered_last(const struct dmamap_access *access)
+{
+	return access->first + access->span;
 }
 
 static inline uint64_t current_generation(const struct dmamap_access *access)
@@ -177,7 +188,7 @@ static int translate_more(struct dmamap_access *access, uint64_t iova, uint64_t 
 
 		if (rc)
 			return rc;
-		end = access->last < last ? access->last : last;
+		end = remembered_last(access) < last ? remembered_last(access) : last;
 		host = access->host + (iova - access->first);
 		if (used &&
 			(uintptr_t)segments[used - 1].host + segments[used - 1].length == host) {
@@ -206,14 +217,12 @@ static int wraps(uint64_t iova, uint64_t length, struct dmamap_reason *why)
 
 /* All that is not one remembered run. */
 static __attribute__((noinline)) int translate_slow(struct dmamap_access *access, uint64_t iova,
-	uint64_t length, unsigned prot, struct dmamap_segment *segments, unsigned n,
-	struct dmamap_reason *why)
+	uint64_t length, unsigned prot, struct dmamap_segment *segments, unsigned n)
 {
+	struct dmamap_reason *why = access->why;
 	uint64_t last = iova + length - 1;
 	int rc;
 
-	if (access->owner != thread_id())
-		return not_ours(why);
 	if (!length)
 		return 0;
 	if (last < iova)
@@ -227,28 +236,37 @@ static __attribute__((noinline)) int translate_slow(struct dmamap_access *access
 int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t length, unsigned prot,
 	struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why)
 {
-	uint64_t last = iova + length - 1;
 	uint64_t generation = current_generation(access);
+	uint64_t skip = iova - access->first;
 	struct pagetable_hit hit;
 
-	if (__builtin_expect(access->owner != thread_id() || last < iova || !n, 0))
-		return translate_slow(access, iova, length, prot, segments, n, why);
+	if (__builtin_expect(access->owner != thread_id(), 0))
+		return not_ours(why);
 	/* The page table is not read here, so that no section of our own is needed. */
-	if (last <= access->last && remembered(access, generation, iova, prot))
-		goto found;
-	/* One leaf has all of it, and the caller has entered: the usual miss. */
-	if (access->depth && pagetable_walk(&access->table->pt, iova, &hit) &&
-		!((iova ^ last) >> hit.shift) && !(prot & ~(unsigned)hit.entry)) {
+	if (remembered(access, generation, iova, prot)) {
+		if (__builtin_expect(length - 1 > access->span - skip || !n, 0))
+			goto slow;
+		segments[0].host = (void *)(uintptr_t)(access->host + skip);
+		segments[0].length = length;
+		return 1;
+	}
+	/* One leaf has all of it, and the caller has entered: what a miss usually is. */
+	if (__builtin_expect(
+		    access->depth && n && pagetable_walk(&access->table->pt, iova, &hit), 1)) {
 		uint64_t mask = ((uint64_t)1 << hit.shift) - 1;
 
+		if (__builtin_expect(length - 1 > (~iova & mask) || prot & ~(unsigned)hit.entry, 0))
+			goto slow;
 		remember(access, generation, iova & ~mask, iova | mask, hit.entry);
-		goto found;
+		segments[0].host =
+			(void *)(uintptr_t)((hit.entry >> PT_HOST_SHIFT) + (iova & mask));
+		segments[0].length = length;
+		return 1;
 	}
-	return translate_slow(access, iova, length, prot, segments, n, why);
-found:
-	segments[0].host = (void *)(uintptr_t)(access->host + (iova - access->first));
-	segments[0].length = length;
-	return 1;
+slow:
+	/* Not an argument: one more than there are registers would cost the fast way its own. */
+	access->why = why;
+	return translate_slow(access, iova, length, prot, segments, n);
 }
 
 /* Copies between IOVAs and @buffer; @write: towards the IOVAs. */
@@ -272,7 +290,7 @@ static int copy(struct dmamap_access *access, uint64_t iova, char *buffer, uint6
 		rc = find(access, iova, last, write ? DMAMAP_WRITE : DMAMAP_READ, why);
 		if (rc)
 			break;
-		end = access->last < last ? access->last : last;
+		end = remembered_last(access) < last ? remembered_last(access) : last;
 		host = (void *)(uintptr_t)(access->host + (iova - access->first));
 		if (write)
 			memcpy(host, buffer, end - iova + 1);

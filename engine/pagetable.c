@@ -64,11 +64,6 @@ void pagetable_stop(struct pagetable *pt)
 	pt->root = 0;
 }
 
-static uint64_t *entry_node(uint64_t entry)
-{
-	return (uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
-}
-
 static void store(uint64_t *entry, uint64_t value)
 {
 	__atomic_store_n(entry, value, __ATOMIC_RELEASE);
@@ -105,30 +100,33 @@ static void store_run(uint64_t *slot, uint64_t n, uint64_t entry, uint64_t step)
 		store(&slot[i], entry);
 }
 
+static void set_root(struct pagetable *pt, uint64_t *node, unsigned level)
+{
+	pt->level = (uint8_t)level;
+	store(&pt->root, (uintptr_t)node | pagetable_item_shift(pt, level));
+}
+
 /* Puts roots on top until one spans @iova and is at least of @level. */
 static int grow_root(struct pagetable *pt, uint64_t iova, unsigned level)
 {
-	uint64_t root = pt->root;
-
-	if (!root) {
+	if (!pt->root) {
 		uint64_t *node = pool_get(&pt->pool);
 
 		if (!node)
 			return -ENOMEM;
 		while (!pagetable_spans(pt, level, iova))
 			level++;
-		store(&pt->root, (uintptr_t)node | level);
+		set_root(pt, node, level);
 		return 0;
 	}
-	while ((root & 15) < level || !pagetable_spans(pt, root & 15, iova)) {
+	while (pt->level < level || !pagetable_spans(pt, pt->level, iova)) {
 		uint64_t *node = pool_get(&pt->pool);
 
 		if (!node)
 			return -ENOMEM;
-		node[0] = (root & ~(uint64_t)15) | PT_TABLE;
+		node[0] = (uintptr_t)pagetable_node(pt->root) | PT_TABLE;
 		*pool_word(&pt->pool, node) = 1;
-		root = (uintptr_t)node | ((root & 15) + 1);
-		store(&pt->root, root);
+		set_root(pt, node, pt->level + 1u);
 	}
 	return 0;
 }
@@ -139,15 +137,15 @@ static uint64_t *make_node(struct pagetable *pt, uint64_t iova, unsigned level)
 	uint64_t *node, *child;
 	unsigned l;
 
-	if (!pt->root || (pt->root & 15) < level || !pagetable_spans(pt, pt->root & 15, iova))
+	if (!pt->root || pt->level < level || !pagetable_spans(pt, pt->level, iova))
 		if (grow_root(pt, iova, level))
 			return NULL;
-	node = entry_node(pt->root);
-	for (l = pt->root & 15; l > level; l--) {
+	node = pagetable_node(pt->root);
+	for (l = pt->level; l > level; l--) {
 		uint64_t *entry = &node[pagetable_index(pt, l, iova)];
 
 		if (*entry) {
-			node = entry_node(*entry);
+			node = pagetable_node(*entry);
 			continue;
 		}
 		child = pool_get(&pt->pool);
@@ -308,7 +306,7 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 		}
 		if (!node[i])
 			continue;
-		child = entry_node(node[i]);
+		child = pagetable_node(node[i]);
 		clear(pt, child, level - 1, i == from ? first : 0, i == to ? last : UINT64_MAX,
 			retired);
 		if (*pool_word(&pt->pool, child))
@@ -321,8 +319,8 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 
 void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired)
 {
-	unsigned level = pt->root & 15;
-	uint64_t *root = entry_node(pt->root);
+	unsigned level = pt->level;
+	uint64_t *root = pagetable_node(pt->root);
 
 	if (!root || !pagetable_spans(pt, level, first))
 		return;

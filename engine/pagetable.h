@@ -45,9 +45,10 @@
 #define PT_HOST_SHIFT  8
 
 struct pagetable {
-	uint64_t root;	     /* node | level, 0: empty; atomic */
+	uint64_t root;	     /* node | log2 of what its items span, 0: empty; atomic */
 	uint64_t generation; /* grows when a leaf goes away; atomic */
 	uint8_t granule_shift;
+	uint8_t level;	/* of the root */
 	uint8_t bits;	/* log2 of the entries of a node */
 	uint8_t output; /* enum dmamap_output */
 	uint64_t leaf_sizes;
@@ -113,48 +114,67 @@ static inline bool pagetable_spans(const struct pagetable *pt, unsigned level, u
 	return shift >= 64 || !(iova >> shift);
 }
 
-/** pagetable_walk() - Find the leaf of @iova; within a read section. */
-static inline bool pagetable_walk(
-	const struct pagetable *pt, uint64_t iova, struct pagetable_hit *hit)
+/* What an entry, or the root, points to. */
+static inline uint64_t *pagetable_node(uint64_t entry)
 {
-	uint64_t entry = __atomic_load_n(&pt->root, __ATOMIC_ACQUIRE);
-	unsigned bits = pt->bits;
-	unsigned shift = pt->granule_shift + (entry & 15) * bits;
-	uint64_t mask = ((uint64_t)1 << bits) - 1;
+	return (uint64_t *)(uintptr_t)(entry & ~(uint64_t)4095);
+}
+
+/*
+ * The walk, for nodes of 2^@bits entries. The IOVA is turned so that the root's
+ * index is on top, and moved up by one index at each level: with a constant
+ * @bits that needs no variable shift on the way.
+ */
+static inline __attribute__((always_inline)) bool pagetable_walk_nodes(
+	uint64_t entry, uint64_t iova, unsigned bits, struct pagetable_hit *hit)
+{
+	unsigned shift = entry & 63, turn = (64 - bits - shift) & 63;
+	uint64_t path = iova & ~(uint64_t)2047;
 	uint64_t *node;
 	unsigned index;
 
 	*hit = (struct pagetable_hit){0};
-	if (!entry || !pagetable_spans(pt, entry & 15, iova))
+	if (!entry || iova >> shift >> bits)
 		return false;
-	for (;; shift -= bits) {
-		node = (uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
-		index = (unsigned)(iova >> shift & mask);
+	path = path << turn | path >> (-turn & 63);
+	node = pagetable_node(entry);
+	for (;; shift -= bits, path <<= bits) {
+		index = (unsigned)(path >> (64 - bits));
 		entry = __atomic_load_n(&node[index], __ATOMIC_ACQUIRE);
 		if (!(entry & PT_TABLE))
 			break;
+		/* No other flag is set: this folds into the address of the next load. */
+		node = (uint64_t *)(uintptr_t)(entry - PT_TABLE);
 	}
 	*hit = (struct pagetable_hit){node, index, shift, entry};
 	return entry != 0;
+}
+
+/** pagetable_walk() - Find the leaf of @iova; within a read section. */
+static inline bool pagetable_walk(
+	const struct pagetable *pt, uint64_t iova, struct pagetable_hit *hit)
+{
+	uint64_t root = __atomic_load_n(&pt->root, __ATOMIC_ACQUIRE);
+
+	if (pt->bits == 9)
+		return pagetable_walk_nodes(root, iova, 9, hit);
+	return pagetable_walk_nodes(root, iova, pt->bits, hit);
 }
 
 /** pagetable_fetch() - Bring the entry of @iova, which a change is about to need. Under the lock.
  */
 static inline void pagetable_fetch(const struct pagetable *pt, uint64_t iova)
 {
-	unsigned level = pt->root & 15;
-	const uint64_t *node = (const uint64_t *)(uintptr_t)(pt->root & ~(uint64_t)15);
+	uint64_t entry = pt->root;
 
-	if (!node || !pagetable_spans(pt, level, iova))
+	if (!entry || !pagetable_spans(pt, pt->level, iova))
 		return;
-	for (; level; level--) {
-		uint64_t entry = node[pagetable_index(pt, level, iova)];
-
+	for (unsigned level = pt->level; level; level--) {
+		entry = pagetable_node(entry)[pagetable_index(pt, level, iova)];
 		if (!(entry & PT_TABLE))
 			return;
-		node = (const uint64_t *)(uintptr_t)(entry & ~(uint64_t)15);
 	}
-	__builtin_prefetch(&node[pagetable_index(pt, 0, iova)], 1);
+	__builtin_prefetch(&pagetable_node(entry)[pagetable_index(pt, 0, iova)], 1);
 }
 
 #endif

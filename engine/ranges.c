@@ -27,6 +27,9 @@ static void merge(struct ranges *ranges)
 	struct dmamap_range *merged = ranges->merged;
 	size_t n = 0;
 
+	ranges->n_merged = 0;
+	if (!ranges->n_reserved)
+		return;
 	for (size_t i = 0; i < ranges->n_reserved; i++)
 		merged[i] =
 			(struct dmamap_range){ranges->reserved[i].first, ranges->reserved[i].last};

@@ -46,12 +46,13 @@ struct dmamap_table {
 
 struct dmamap_access {
 	/* What the last translation found, while the table's generation lasts. */
-	uint64_t first, last;
+	uint64_t first, span; /* bytes but one */
 	uint64_t host;
 	uint64_t generation;
 	unsigned prot;
-	unsigned depth;	   /* of enter */
-	const void *owner; /* thread_id() of its thread */
+	unsigned depth;		   /* of enter */
+	struct dmamap_reason *why; /* where a slow translation's reason goes */
+	const void *owner;	   /* thread_id() of its thread */
 	struct dmamap_table *table;
 	struct dmamap_access *next, *prev;
 };

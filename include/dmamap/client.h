@@ -59,8 +59,7 @@ DMAMAP_API int dmamap_client_device(struct dmamap_system *system, char bdf[16]);
  * Return: 0; -ENODEV, -EACCES, -ENOENT, -EBUSY ... as the system gave it.
  */
 DMAMAP_API int dmamap_client_open(struct dmamap_system *system, const struct dmamap_mode *mode,
-				  const char *bdf, struct dmamap_client **client,
-				  struct dmamap_reason *why);
+	const char *bdf, struct dmamap_client **client, struct dmamap_reason *why);
 /** dmamap_client_close() - Close all of it; what is mapped is unmapped. NULL is fine. */
 DMAMAP_API void dmamap_client_close(struct dmamap_client *client);
 
@@ -79,7 +78,7 @@ DMAMAP_API int dmamap_client_device_fd(const struct dmamap_client *client);
  * maps files gives -EOPNOTSUPP. Return: 0, or as the system gave it.
  */
 DMAMAP_API int dmamap_client_map(struct dmamap_client *client, void *va, uint64_t length,
-				 uint64_t iova, unsigned prot, struct dmamap_reason *why);
+	uint64_t iova, unsigned prot, struct dmamap_reason *why);
 
 /**
  * dmamap_client_map_file() - Map part of a memfd or hugetlbfs file.
@@ -89,8 +88,7 @@ DMAMAP_API int dmamap_client_map(struct dmamap_client *client, void *va, uint64_
  * -EOPNOTSUPP.
  */
 DMAMAP_API int dmamap_client_map_file(struct dmamap_client *client, int fd, uint64_t start,
-				      uint64_t length, uint64_t iova, unsigned prot,
-				      struct dmamap_reason *why);
+	uint64_t length, uint64_t iova, unsigned prot, struct dmamap_reason *why);
 
 /**
  * dmamap_client_unmap() - Unmap by IOVA range, one ioctl.
@@ -98,7 +96,7 @@ DMAMAP_API int dmamap_client_map_file(struct dmamap_client *client, int fd, uint
  * @unmapped: out: bytes that the system says it unmapped; NULL is fine
  */
 DMAMAP_API int dmamap_client_unmap(struct dmamap_client *client, uint64_t iova, uint64_t length,
-				   uint64_t *unmapped, struct dmamap_reason *why);
+	uint64_t *unmapped, struct dmamap_reason *why);
 
 /**
  * dmamap_client_ranges() - The IOVA ranges that the system allows, ascending.
@@ -106,8 +104,8 @@ DMAMAP_API int dmamap_client_unmap(struct dmamap_client *client, uint64_t iova, 
  *
  * Return: how many there are, or -errno.
  */
-DMAMAP_API ssize_t dmamap_client_ranges(struct dmamap_client *client, struct dmamap_range *ranges,
-					size_t n);
+DMAMAP_API ssize_t dmamap_client_ranges(
+	struct dmamap_client *client, struct dmamap_range *ranges, size_t n);
 
 /**
  * dmamap_client_iova_allocate() - Take a free IOVA range inside the allowed
@@ -118,11 +116,10 @@ DMAMAP_API ssize_t dmamap_client_ranges(struct dmamap_client *client, struct dma
  * Return: 0; -ENOSPC; -EINVAL.
  */
 DMAMAP_API int dmamap_client_iova_allocate(struct dmamap_client *client, uint64_t length,
-					   uint64_t alignment, uint64_t *iova,
-					   struct dmamap_reason *why);
+	uint64_t alignment, uint64_t *iova, struct dmamap_reason *why);
 /** dmamap_client_iova_free() - A range that was allocated. */
-DMAMAP_API void dmamap_client_iova_free(struct dmamap_client *client, uint64_t iova,
-					uint64_t length);
+DMAMAP_API void dmamap_client_iova_free(
+	struct dmamap_client *client, uint64_t iova, uint64_t length);
 
 /**
  * struct dmamap_bar - A BAR as mapped into this process.
@@ -152,7 +149,7 @@ DMAMAP_API int dmamap_client_bar_size(struct dmamap_client *client, unsigned ind
  * Return: 0; -ENODEV no such BAR or not mappable; -errno.
  */
 DMAMAP_API int dmamap_client_bar_mmap(struct dmamap_client *client, unsigned index, uint64_t offset,
-				      struct dmamap_bar *bar, struct dmamap_reason *why);
+	struct dmamap_bar *bar, struct dmamap_reason *why);
 /** dmamap_client_bar_munmap() - Undo it. */
 DMAMAP_API int dmamap_client_bar_munmap(struct dmamap_client *client, struct dmamap_bar *bar);
 

@@ -30,7 +30,7 @@ extern "C" {
 DMAMAP_API const char *dmamap_version(void);
 
 /** What a device may do with mapped memory; OR them together. */
-#define DMAMAP_READ 1u	/**< the device may read */
+#define DMAMAP_READ  1u /**< the device may read */
 #define DMAMAP_WRITE 2u /**< the device may write */
 
 /**
@@ -85,8 +85,8 @@ struct dmamap_reason {
  *
  * Return: the length of the whole sentence, as snprintf does.
  */
-DMAMAP_API size_t dmamap_reason_format(const struct dmamap_reason *reason, char *buffer,
-				       size_t size);
+DMAMAP_API size_t dmamap_reason_format(
+	const struct dmamap_reason *reason, char *buffer, size_t size);
 
 /**
  * dmamap_refuse() - Record a reason and return its errno, for layers that add
@@ -101,12 +101,12 @@ DMAMAP_API size_t dmamap_reason_format(const struct dmamap_reason *reason, char 
  * Return: -@error, always.
  */
 DMAMAP_API int dmamap_refuse(struct dmamap_reason *why, const struct dmamap_reason_kind *kind,
-			     int error, const char *label, const uint64_t *numbers, size_t n);
+	int error, const char *label, const uint64_t *numbers, size_t n);
 
 /** DMAMAP_REFUSE() - dmamap_refuse() with the numbers written out (at least one). */
 #define DMAMAP_REFUSE(why, kind, error, label, ...)                                                \
 	dmamap_refuse(why, kind, error, label, (const uint64_t[]){__VA_ARGS__},                    \
-		      sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 #ifdef __cplusplus
 }

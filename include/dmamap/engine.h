@@ -159,8 +159,7 @@ struct dmamap_memory {
 
 /** dmamap_memory_init() - Start a memory object with one reference. */
 DMAMAP_API void dmamap_memory_init(struct dmamap_memory *memory,
-				   const struct dmamap_memory_ops *ops, uint64_t length,
-				   unsigned prot);
+	const struct dmamap_memory_ops *ops, uint64_t length, unsigned prot);
 /** dmamap_memory_get() - Take a reference; any thread. */
 DMAMAP_API void dmamap_memory_get(struct dmamap_memory *memory);
 /** dmamap_memory_put() - Drop one; the last one releases it. NULL is fine. */
@@ -185,8 +184,7 @@ DMAMAP_API void dmamap_memory_put(struct dmamap_memory *memory);
  * asked; -EINVAL length 0, a wrap, no prot; -ENOMEM.
  */
 DMAMAP_API int dmamap_memory_user(void *address, uint64_t length, unsigned prot,
-				  unsigned page_shift, struct dmamap_memory **memory,
-				  struct dmamap_reason *why);
+	unsigned page_shift, struct dmamap_memory **memory, struct dmamap_reason *why);
 
 /**
  * dmamap_memory_file() - A file that the caller has mapped, found page by page
@@ -203,7 +201,7 @@ DMAMAP_API int dmamap_memory_user(void *address, uint64_t length, unsigned prot,
  * Return: 0; -EINVAL length 0, a wrap, @page_shift over 62; -ENOMEM.
  */
 DMAMAP_API int dmamap_memory_file(void *mapping, uint64_t start, uint64_t length, unsigned prot,
-				  unsigned page_shift, struct dmamap_memory **memory);
+	unsigned page_shift, struct dmamap_memory **memory);
 
 /**
  * struct dmamap_bar_view - How a program sees a device's BAR.
@@ -235,8 +233,8 @@ struct dmamap_bar_view {
  * Return: 0; -EINVAL length 0, @va or @address not congruent modulo the base
  * page, a stride below the base page; -ENOMEM.
  */
-DMAMAP_API int dmamap_memory_bar(const struct dmamap_bar_view *view, unsigned prot,
-				 struct dmamap_memory **memory);
+DMAMAP_API int dmamap_memory_bar(
+	const struct dmamap_bar_view *view, unsigned prot, struct dmamap_memory **memory);
 
 /* ------------------------------------------------------------------ space */
 
@@ -255,8 +253,8 @@ struct dmamap_space_config {
  *
  * Return: 0 or -ENOMEM.
  */
-DMAMAP_API int dmamap_space_create(const struct dmamap_space_config *config,
-				   struct dmamap_space **space);
+DMAMAP_API int dmamap_space_create(
+	const struct dmamap_space_config *config, struct dmamap_space **space);
 
 /**
  * dmamap_space_destroy() - Unmap everything, destroy the tables, free it.
@@ -279,8 +277,7 @@ DMAMAP_API void dmamap_space_counters(struct dmamap_space *space, struct dmamap_
  * last < first; -ENOMEM.
  */
 DMAMAP_API int dmamap_space_reserve(struct dmamap_space *space, uint64_t first, uint64_t last,
-				    const void *owner, const char *label,
-				    struct dmamap_reason *why);
+	const void *owner, const char *label, struct dmamap_reason *why);
 
 /** dmamap_space_unreserve() - Take back every range that @owner reserved. */
 DMAMAP_API void dmamap_space_unreserve(struct dmamap_space *space, const void *owner);
@@ -295,7 +292,7 @@ DMAMAP_API void dmamap_space_unreserve(struct dmamap_space *space, const void *o
  * reserved range is there; -ENOMEM. On failure the old list stays.
  */
 DMAMAP_API int dmamap_space_allow(struct dmamap_space *space, const struct dmamap_range *ranges,
-				  size_t n, struct dmamap_reason *why);
+	size_t n, struct dmamap_reason *why);
 
 /**
  * dmamap_space_usable() - The ranges that are not reserved, ascending, merged.
@@ -303,8 +300,8 @@ DMAMAP_API int dmamap_space_allow(struct dmamap_space *space, const struct dmama
  *
  * Return: how many there are in all, which may be more than @n.
  */
-DMAMAP_API size_t dmamap_space_usable(struct dmamap_space *space, struct dmamap_range *ranges,
-				      size_t n);
+DMAMAP_API size_t dmamap_space_usable(
+	struct dmamap_space *space, struct dmamap_range *ranges, size_t n);
 
 /** dmamap_space_alignment() - The largest granule of the space's tables; 1
  * without a table. first and last + 1 of every area are multiples of it. */
@@ -350,8 +347,8 @@ struct dmamap_map {
  * memory's own errors (-EFAULT), and -ENOMEM. With DMAMAP_MAP_ALLOCATE,
  * -ENOSPC no hole is large enough.
  */
-DMAMAP_API int dmamap_map(struct dmamap_space *space, struct dmamap_map *map,
-			  struct dmamap_reason *why);
+DMAMAP_API int dmamap_map(
+	struct dmamap_space *space, struct dmamap_map *map, struct dmamap_reason *why);
 
 /**
  * dmamap_unmap() - Remove every area that lies within the range. Holes are
@@ -363,7 +360,7 @@ DMAMAP_API int dmamap_map(struct dmamap_space *space, struct dmamap_map *map,
  * thread has entered.
  */
 DMAMAP_API int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t last,
-			    uint64_t *unmapped, struct dmamap_reason *why);
+	uint64_t *unmapped, struct dmamap_reason *why);
 
 /**
  * dmamap_copy() - Map what another space has mapped, sharing its memory.
@@ -376,8 +373,7 @@ DMAMAP_API int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t
  * All or nothing. Return: as dmamap_map(), and -ENOENT a gap in @from.
  */
 DMAMAP_API int dmamap_copy(struct dmamap_space *from, uint64_t first, uint64_t last,
-			   struct dmamap_space *space, struct dmamap_map *map,
-			   struct dmamap_reason *why);
+	struct dmamap_space *space, struct dmamap_map *map, struct dmamap_reason *why);
 
 /**
  * struct dmamap_area - One area, as it was when asked.
@@ -396,8 +392,8 @@ struct dmamap_area {
  *
  * Return: true and @area, or false. O(log n).
  */
-DMAMAP_API bool dmamap_area_find(struct dmamap_space *space, uint64_t first, uint64_t last,
-				 struct dmamap_area *area);
+DMAMAP_API bool dmamap_area_find(
+	struct dmamap_space *space, uint64_t first, uint64_t last, struct dmamap_area *area);
 
 /**
  * dmamap_area_split() - Make two areas of the one that @iova lies within, so
@@ -407,8 +403,8 @@ DMAMAP_API bool dmamap_area_find(struct dmamap_space *space, uint64_t first, uin
  * Return: 0, also where @iova is at no area's inside; -EINVAL a leaf of some
  * table lies across it; -ENOSPC the area limit; -ENOMEM.
  */
-DMAMAP_API int dmamap_area_split(struct dmamap_space *space, uint64_t iova,
-				 struct dmamap_reason *why);
+DMAMAP_API int dmamap_area_split(
+	struct dmamap_space *space, uint64_t iova, struct dmamap_reason *why);
 
 /**
  * dmamap_iova_find() - Where dmamap_map() would put @length bytes now.
@@ -416,7 +412,7 @@ DMAMAP_API int dmamap_area_split(struct dmamap_space *space, uint64_t iova,
  * Return: 0 and *@first; -ENOSPC, -EINVAL as dmamap_map().
  */
 DMAMAP_API int dmamap_iova_find(struct dmamap_space *space, uint64_t length, uint64_t alignment,
-				uint64_t phase, uint64_t *first, struct dmamap_reason *why);
+	uint64_t phase, uint64_t *first, struct dmamap_reason *why);
 
 /* ------------------------------------------------------------------ table */
 
@@ -455,8 +451,8 @@ struct dmamap_table_config {
  * -EADDRINUSE areas that are no multiple of its granule; what filling gives.
  */
 DMAMAP_API int dmamap_table_create(struct dmamap_space *space,
-				   const struct dmamap_table_config *config,
-				   struct dmamap_table **table, struct dmamap_reason *why);
+	const struct dmamap_table_config *config, struct dmamap_table **table,
+	struct dmamap_reason *why);
 
 /** dmamap_table_destroy() - Its accesses must be gone. NULL is fine. */
 DMAMAP_API void dmamap_table_destroy(struct dmamap_table *table);
@@ -509,8 +505,7 @@ struct dmamap_segment {
  * more than @n; -EXDEV not this thread's access.
  */
 DMAMAP_API int dmamap_translate(struct dmamap_access *access, uint64_t iova, uint64_t length,
-				unsigned prot, struct dmamap_segment *segments, unsigned n,
-				struct dmamap_reason *why);
+	unsigned prot, struct dmamap_segment *segments, unsigned n, struct dmamap_reason *why);
 
 /**
  * dmamap_read() - A device's read: copy from IOVAs into @buffer. Bytes before
@@ -519,11 +514,11 @@ DMAMAP_API int dmamap_translate(struct dmamap_access *access, uint64_t iova, uin
  * Return: 0; -EFAULT, -EPERM, -EXDEV as dmamap_translate().
  */
 DMAMAP_API int dmamap_read(struct dmamap_access *access, uint64_t iova, void *buffer,
-			   uint64_t length, struct dmamap_reason *why);
+	uint64_t length, struct dmamap_reason *why);
 
 /** dmamap_write() - A device's write: copy @buffer to IOVAs; otherwise as dmamap_read(). */
 DMAMAP_API int dmamap_write(struct dmamap_access *access, uint64_t iova, const void *buffer,
-			    uint64_t length, struct dmamap_reason *why);
+	uint64_t length, struct dmamap_reason *why);
 
 #ifdef __cplusplus
 }

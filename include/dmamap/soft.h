@@ -89,7 +89,7 @@ DMAMAP_API void dmamap_machine_default(struct dmamap_machine *machine);
  * what memfd_create and mmap give for the BARs.
  */
 DMAMAP_API int dmamap_system_soft(const struct dmamap_machine *machine,
-				  struct dmamap_system **system, struct dmamap_reason *why);
+	struct dmamap_system **system, struct dmamap_reason *why);
 
 /**
  * dmamap_soft_declare() - Take a range of this process's memory, and the file
@@ -102,8 +102,8 @@ DMAMAP_API int dmamap_system_soft(const struct dmamap_machine *machine,
  *
  * Return: 0; -EINVAL misaligned, or @system is no soft one; -ENOMEM.
  */
-DMAMAP_API int dmamap_soft_declare(struct dmamap_system *system, void *address, uint64_t length,
-				   int fd, unsigned page_shift);
+DMAMAP_API int dmamap_soft_declare(
+	struct dmamap_system *system, void *address, uint64_t length, int fd, unsigned page_shift);
 /** dmamap_soft_undeclare() - Forget the declaration that starts at @address. */
 DMAMAP_API void dmamap_soft_undeclare(struct dmamap_system *system, void *address);
 
@@ -113,8 +113,8 @@ DMAMAP_API void dmamap_soft_undeclare(struct dmamap_system *system, void *addres
  *
  * Return: 0; -EBADF no device of this system; -ENODEV it is attached to
  * nothing; -ENOMEM. */
-DMAMAP_API int dmamap_soft_access(struct dmamap_system *system, int device_fd,
-				  struct dmamap_access **access);
+DMAMAP_API int dmamap_soft_access(
+	struct dmamap_system *system, int device_fd, struct dmamap_access **access);
 
 #ifdef __cplusplus
 }

@@ -47,17 +47,17 @@ struct dmamap_system_ops {
 	int (*close)(struct dmamap_system *system, int fd);
 	int (*ioctl)(struct dmamap_system *system, int fd, unsigned long request, void *argument);
 	ssize_t (*read)(struct dmamap_system *system, int fd, void *buffer, size_t size);
-	ssize_t (*pread)(struct dmamap_system *system, int fd, void *buffer, size_t size,
-			 uint64_t offset);
+	ssize_t (*pread)(
+		struct dmamap_system *system, int fd, void *buffer, size_t size, uint64_t offset);
 	ssize_t (*pwrite)(struct dmamap_system *system, int fd, const void *buffer, size_t size,
-			  uint64_t offset);
+		uint64_t offset);
 	int (*mmap)(struct dmamap_system *system, void *address, size_t length, int prot, int flags,
-		    int fd, uint64_t offset, void **out);
+		int fd, uint64_t offset, void **out);
 	int (*munmap)(struct dmamap_system *system, void *address, size_t length);
-	ssize_t (*readlink)(struct dmamap_system *system, const char *path, char *buffer,
-			    size_t size);
+	ssize_t (*readlink)(
+		struct dmamap_system *system, const char *path, char *buffer, size_t size);
 	ssize_t (*list)(struct dmamap_system *system, const char *path, unsigned index, char *name,
-			size_t size);
+		size_t size);
 	int (*counters)(struct dmamap_system *system, struct dmamap_counters *counters);
 	int (*reason)(struct dmamap_system *system, struct dmamap_reason *reason);
 	void (*destroy)(struct dmamap_system *system);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON: the whole report as data, every sample included. The schema is in
+ * docs/bench-json.md; its version grows when a field changes its meaning or
+ * goes, not when one is added.
+ */
+#include "json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+
+#include "print.h"
+
+/* Adds a value to an object; a value that could not be made shows as a missing field. */
+static void add(struct json_object *object, const char *key, struct json_object *value)
+{
+	json_object_object_add(object, key, value);
+}
+
+static void add_text(struct json_object *object, const char *key, const char *text)
+{
+	add(object, key, text ? json_object_new_string(text) : NULL);
+}
+
+static void add_number(struct json_object *object, const char *key, uint64_t number)
+{
+	add(object, key, json_object_new_uint64(number));
+}
+
+static void add_real(struct json_object *object, const char *key, double real)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.6g", real);
+	add(object, key, json_object_new_double_s(real, text));
+}
+
+static struct json_object *new_address(uint64_t address)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	return json_object_new_string(text);
+}
+
+static struct json_object *host_object(const struct host *host)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *thp = json_object_new_object();
+
+	add_text(object, "name", host->name);
+	add_text(object, "kernel", host->kernel);
+	add_text(object, "machine", host->machine);
+	add_text(object, "cpu", host->cpu);
+	add_number(object, "cpus", host->cpus);
+	add_number(object, "page_size", host->page_size);
+	add_number(object, "memory", host->memory);
+	add_number(object, "memory_available", host->available);
+	add_number(thp, "size", host->thp_size);
+	add_text(thp, "enabled", host->thp);
+	add_text(thp, "shmem_enabled", host->thp_shmem);
+	add(object, "transparent_huge_pages", thp);
+	return object;
+}
+
+static struct json_object *system_object(const struct system_info *system)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *leaves = json_object_new_array();
+
+	add_text(object, "name", system->name);
+	add_text(object, "note", print_note(system));
+	add_text(object, "device", system->device[0] ? system->device : NULL);
+	add_text(object, "absent", system->absent[0] ? system->absent : NULL);
+	add_number(object, "page_size", system->page_size);
+	for (unsigned shift = 0; shift < 64; shift++)
+		if (system->leaf_sizes >> shift & 1)
+			json_object_array_add(leaves, json_object_new_uint64((uint64_t)1 << shift));
+	add(object, "leaf_sizes", leaves);
+	return object;
+}
+
+static struct json_object *phase_object(const struct result *result, enum phase phase)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *samples = json_object_new_array();
+	struct stats stats = result_stats(result, phase);
+
+	for (size_t i = 0; i < result->n; i++)
+		json_object_array_add(
+			samples, json_object_new_uint64(result->samples[i].ns[phase]));
+	add(object, "samples_ns", samples);
+	add_number(object, "median_ns", stats.median);
+	add_number(object, "min_ns", stats.min);
+	add_number(object, "p90_ns", stats.p90);
+	add_number(object, "max_ns", stats.max);
+	add_real(object, "noise", stats_noise(&stats));
+	add_real(object, "ns_per_page", result_page_ns(result, stats.median));
+	add_real(object, "gib_per_s", result_gib_s(result, stats.median));
+	return object;
+}
+
+/* {"4096": 16, "1073741824": 32}: only sizes of which there are any. */
+static struct json_object *leaves_object(const uint64_t leaves[64])
+{
+	struct json_object *object = json_object_new_object();
+
+	for (unsigned shift = 0; shift < 64; shift++) {
+		char key[24];
+
+		snprintf(key, sizeof(key), "%" PRIu64, (uint64_t)1 << shift);
+		if (leaves[shift])
+			add_number(object, key, leaves[shift]);
+	}
+	return object;
+}
+
+static struct json_object *work_object(const struct work *work)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_number(object, "lookups", work->lookups);
+	add(object, "leaves", leaves_object(work->leaves));
+	add(object, "leaves_cleared", leaves_object(work->cleared));
+	add_number(object, "tables", work->tables);
+	add_number(object, "table_bytes", work->table_bytes);
+	return object;
+}
+
+static struct json_object *explanation_array(const struct result *result)
+{
+	struct json_object *array = json_object_new_array();
+	char text[256];
+
+	for (unsigned i = 0; result_explain(result, i, text, sizeof(text)); i++)
+		json_object_array_add(array, json_object_new_string(text));
+	return array;
+}
+
+static void add_measured(struct json_object *object, const struct result *result)
+{
+	struct json_object *phases = json_object_new_object();
+	struct json_object *vas = json_object_new_array();
+	struct json_object *iovas = json_object_new_array();
+
+	for (size_t i = 0; i < result->n; i++) {
+		json_object_array_add(vas, new_address(result->samples[i].va));
+		json_object_array_add(iovas, new_address(result->samples[i].iova));
+	}
+	for (unsigned phase = 0; phase < PHASES; phase++)
+		add(phases, phase_names[phase],
+			result_times(result, phase) ? phase_object(result, phase) : NULL);
+	add(object, "va", vas);
+	add(object, "iova", iovas);
+	add(object, "phases", phases);
+	add(object, "counters", result->counted ? work_object(&result->work) : NULL);
+	add(object, "thp_bytes",
+		result->huge_bytes == UINT64_MAX ? NULL
+						 : json_object_new_uint64(result->huge_bytes));
+	add(object, "explanation", explanation_array(result));
+}
+
+static struct json_object *result_object(const struct result *result)
+{
+	struct json_object *object = json_object_new_object();
+	const struct variant *variant = result->variant;
+	char error[24];
+
+	add_text(object, "system", result->system->name);
+	add_text(object, "note", print_note(result->system));
+	add_text(object, "name", variant->name);
+	add_text(object, "mode", variant->mode->name);
+	add_text(object, "memory", variant->memory->name);
+	add_text(object, "prefault", prefault_name(variant->prefault));
+	add_text(
+		object, "pfnmap_stride", result->stride >= 0 ? stride_names[result->stride] : NULL);
+	add(object, "declared", json_object_new_boolean(result->declared));
+	add_text(object, "status", status_names[result->status]);
+	add_text(object, "error", result->error ? result_error_name(result->error, error) : NULL);
+	add_text(object, "reason", result->reason[0] ? result->reason : NULL);
+	add_text(object, "hint", result->hint[0] ? result->hint : NULL);
+	add_number(object, "size", result->size);
+	add(object, "page_size",
+		result->page_size ? json_object_new_uint64(result->page_size) : NULL);
+	add_number(object, "alignment", result->alignment);
+	if (result->n)
+		add_measured(object, result);
+	return object;
+}
+
+static struct json_object *report_object(const struct report *report)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *schema = json_object_new_object();
+	struct json_object *options = json_object_new_object();
+	struct json_object *systems = json_object_new_array();
+	struct json_object *results = json_object_new_array();
+	char date[32];
+	struct tm tm;
+
+	add_text(schema, "name", JSON_SCHEMA);
+	add_number(schema, "version", JSON_VERSION);
+	add(object, "schema", schema);
+	add_text(object, "dmamap", dmamap_version());
+	gmtime_r(&report->started, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	add_text(object, "started", date);
+	add_real(object, "seconds", report->seconds);
+	add(object, "interrupted", json_object_new_boolean(report->signal));
+	add(object, "host", host_object(&report->host));
+	add_number(options, "seed", report->seed);
+	add_number(options, "runs", report->runs);
+	add(options, "size", report->size ? json_object_new_uint64(report->size) : NULL);
+	add(options, "sparse", json_object_new_boolean(report->sparse));
+	add(object, "options", options);
+	for (size_t i = 0; i < report->n_systems; i++)
+		json_object_array_add(systems, system_object(&report->systems[i]));
+	add(object, "systems", systems);
+	for (size_t i = 0; i < report->n_results; i++)
+		json_object_array_add(results, result_object(&report->results[i]));
+	add(object, "results", results);
+	return object;
+}
+
+int print_json(FILE *out, const struct report *report)
+{
+	struct json_object *object = report_object(report);
+	const char *text = object ? json_object_to_json_string_ext(object,
+					    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+						    JSON_C_TO_STRING_NOSLASHESCAPE)
+				  : NULL;
+
+	if (text)
+		fprintf(out, "%s\n", text);
+	json_object_put(object);
+	return text ? 0 : -ENOMEM;
+}

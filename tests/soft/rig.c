@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls that soft's tests are written in; see rig.h. */
+#include "tests/soft/rig.h"
+
+#include <dirent.h>
+
+void rig_start(struct rig *rig, const struct dmamap_machine *machine)
+{
+	struct dmamap_reason why = {0};
+
+	*rig = (struct rig){.container = -1, .group = -1, .device = -1};
+	assert_int_equal(dmamap_system_soft(machine, &rig->system, &why), 0);
+}
+
+void rig_stop(struct rig *rig)
+{
+	rig_close(rig, &rig->device);
+	rig_close(rig, &rig->group);
+	rig_close(rig, &rig->container);
+	dmamap_system_destroy(rig->system);
+	rig->system = NULL;
+}
+
+int rig_open(struct rig *rig, const char *path)
+{
+	return rig->system->ops->open(rig->system, path, 0);
+}
+
+void rig_close(struct rig *rig, int *fd)
+{
+	if (*fd >= 0)
+		assert_int_equal(rig->system->ops->close(rig->system, *fd), 0);
+	*fd = -1;
+}
+
+int rig_ioctl(struct rig *rig, int fd, unsigned long request, void *argument)
+{
+	return rig->system->ops->ioctl(rig->system, fd, request, argument);
+}
+
+const char *rig_reason(struct rig *rig)
+{
+	struct dmamap_reason reason = {0};
+
+	return rig->system->ops->reason(rig->system, &reason) ? "" : reason.kind->name;
+}
+
+const char *rig_sentence(struct rig *rig)
+{
+	static _Thread_local char text[400];
+	struct dmamap_reason reason = {0};
+
+	rig->system->ops->reason(rig->system, &reason);
+	dmamap_reason_format(&reason, text, sizeof(text));
+	return text;
+}
+
+void rig_group(struct rig *rig, const char *file, unsigned long type)
+{
+	rig->container = rig_open(rig, file);
+	assert_true(rig->container >= 0);
+	rig->group = rig_open(rig, "/dev/vfio/7");
+	assert_true(rig->group >= 0);
+	assert_int_equal(rig_ioctl(rig, rig->group, VFIO_GROUP_SET_CONTAINER, &rig->container), 0);
+	assert_int_equal(rig_ioctl(rig, rig->container, VFIO_SET_IOMMU, (void *)type), 0);
+	rig->device = rig_ioctl(rig, rig->group, VFIO_GROUP_GET_DEVICE_FD, (void *)"0000:00:03.0");
+	assert_true(rig->device >= 0);
+}
+
+void rig_cdev(struct rig *rig, bool attach)
+{
+	uint32_t id, pt;
+
+	rig->container = rig_open(rig, "/dev/iommu");
+	assert_true(rig->container >= 0);
+	rig->device = rig_open(rig, "/dev/vfio/devices/vfio0");
+	assert_true(rig->device >= 0);
+	assert_int_equal(rig_bind(rig, rig->device, rig->container, &id), 0);
+	rig->ioas = pt = rig_ioas_alloc(rig);
+	if (attach)
+		assert_int_equal(rig_attach(rig, rig->device, &pt), 0);
+}
+
+int rig_map(struct rig *rig, uint64_t iova, const void *va, uint64_t size, unsigned prot)
+{
+	struct vfio_iommu_type1_dma_map map = {
+		.argsz = sizeof(map),
+		.flags = prot,
+		.vaddr = (uintptr_t)va,
+		.iova = iova,
+		.size = size,
+	};
+
+	return rig_ioctl(rig, rig->container, VFIO_IOMMU_MAP_DMA, &map);
+}
+
+int rig_unmap(struct rig *rig, uint64_t iova, uint64_t *size, uint32_t flags)
+{
+	struct vfio_iommu_type1_dma_unmap unmap = {
+		.argsz = offsetof(struct vfio_iommu_type1_dma_unmap, size) + 8,
+		.flags = flags,
+		.iova = iova,
+		.size = *size,
+	};
+	int error = rig_ioctl(rig, rig->container, VFIO_IOMMU_UNMAP_DMA, &unmap);
+
+	*size = unmap.size;
+	return error;
+}
+
+int rig_ioas_map(struct rig *rig, uint64_t iova, const void *va, uint64_t length, unsigned prot)
+{
+	struct iommu_ioas_map map = {
+		.size = sizeof(map),
+		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | (prot & READ ? IOMMU_IOAS_MAP_READABLE : 0) |
+			 (prot & WRITE ? IOMMU_IOAS_MAP_WRITEABLE : 0),
+		.ioas_id = rig->ioas,
+		.user_va = (uintptr_t)va,
+		.length = length,
+		.iova = iova,
+	};
+
+	return rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP, &map);
+}
+
+int rig_ioas_unmap(struct rig *rig, uint64_t iova, uint64_t *length)
+{
+	struct iommu_ioas_unmap unmap = {
+		.size = sizeof(unmap), .ioas_id = rig->ioas, .iova = iova, .length = *length};
+	int error = rig_ioctl(rig, rig->container, IOMMU_IOAS_UNMAP, &unmap);
+
+	*length = unmap.length;
+	return error;
+}
+
+uint32_t rig_ioas_alloc(struct rig *rig)
+{
+	struct iommu_ioas_alloc alloc = {.size = sizeof(alloc)};
+
+	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_IOAS_ALLOC, &alloc), 0);
+	return alloc.out_ioas_id;
+}
+
+int rig_bind(struct rig *rig, int device, int iommufd, uint32_t *id)
+{
+	struct vfio_device_bind_iommufd bind = {.argsz = 16, .iommufd = iommufd};
+	int error = rig_ioctl(rig, device, VFIO_DEVICE_BIND_IOMMUFD, &bind);
+
+	*id = bind.out_devid;
+	return error;
+}
+
+int rig_attach(struct rig *rig, int device, uint32_t *pt_id)
+{
+	struct vfio_device_attach_iommufd_pt attach = {.argsz = 12, .pt_id = *pt_id};
+	int error = rig_ioctl(rig, device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach);
+
+	*pt_id = attach.pt_id;
+	return error;
+}
+
+void *rig_bar(struct rig *rig, unsigned bar, uint64_t size, uint64_t shift)
+{
+	uint64_t alignment = size < GIB ? size : GIB, room = size + 2 * alignment;
+	char *reserved =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t at = ((uintptr_t)reserved + alignment - 1) & ~(alignment - 1);
+	void *mapped = NULL;
+
+	assert_ptr_not_equal(reserved, MAP_FAILED);
+	assert_int_equal(rig->system->ops->mmap(rig->system, (void *)(uintptr_t)(at + shift), size,
+				 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, rig->device,
+				 (uint64_t)bar << 40, &mapped),
+		0);
+	return mapped;
+}
+
+struct dmamap_counters rig_counters(struct rig *rig)
+{
+	struct dmamap_counters counters;
+
+	assert_int_equal(rig->system->ops->counters(rig->system, &counters), 0);
+	return counters;
+}
+
+void *rig_memory(uint64_t length, bool populate)
+{
+	char *all = mmap(
+		NULL, length + 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = (char *)(((uintptr_t)all + PAGE + 2 * MIB - 1) & ~(2 * MIB - 1));
+
+	assert_ptr_not_equal(all, MAP_FAILED);
+	madvise(all, length + 4 * MIB, MADV_NOHUGEPAGE);
+	if (populate)
+		memset(at, 0x5a, length);
+	return at;
+}
+
+unsigned rig_descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		n++;
+	closedir(directory);
+	return n;
+}
