@@ -238,17 +238,19 @@ static unsigned open_slot(struct areas_leaf *leaf, unsigned slot)
 	return slot;
 }
 
-static void close_slots(struct areas_leaf *leaf, unsigned slot, unsigned n)
+/* Takes slots out by moving the shorter side; returns the slot of what was behind them. */
+static unsigned close_slots(struct areas_leaf *leaf, unsigned slot, unsigned n)
 {
 	unsigned below = slot - leaf->from, above = leaf->to - slot - n;
 
 	if (below < above) {
 		move(leaf, leaf->from + n, leaf->from, below);
 		leaf->from = (uint16_t)(leaf->from + n);
-	} else {
-		move(leaf, slot, slot + n, above);
-		leaf->to = (uint16_t)(leaf->to - n);
+		return slot + n;
 	}
+	move(leaf, slot, slot + n, above);
+	leaf->to = (uint16_t)(leaf->to - n);
+	return slot;
 }
 
 /* -------------------------------------------------------------- inserting */
@@ -381,18 +383,19 @@ static int first_leaf(struct areas *areas)
 	return 0;
 }
 
-int areas_insert(struct areas *areas, const struct area *area)
+int areas_insert(struct areas *areas, const struct area *area, const struct areas_place *behind)
 {
 	struct areas_leaf *leaf;
 	unsigned slot;
-	bool behind;
 
 	if (!areas->root && first_leaf(areas))
 		return -ENOMEM;
 	leaf = descend(areas, area->first);
-	slot = leaf_upper(leaf, area->first);
-	behind = slot == areas->slot + 1;
-	areas->ascending = behind ? areas->ascending + 1 : 0;
+	if (!behind)
+		slot = leaf_upper(leaf, area->first);
+	else
+		slot = behind->leaf == leaf ? behind->slot : leaf->to;
+	areas->ascending = slot == areas->slot + 1 ? areas->ascending + 1 : 0;
 	if (leaf_count(leaf) == AREAS_LEAF) {
 		bool packs = slot == leaf->to && (!leaf->next || areas->ascending > 8);
 
@@ -565,9 +568,40 @@ static void raise_next(struct areas *areas, struct areas_leaf *leaf)
 	raise_bounds(areas, gap_before(leaf, leaf->from));
 }
 
+/* Removes @n areas from @slot of the finger's leaf on. */
+static void remove_run(struct areas *areas, unsigned slot, unsigned n)
+{
+	struct areas_leaf *leaf = areas->finger.leaf, *next = leaf->next;
+
+	areas->count -= n;
+	areas->ascending = 0;
+	areas->slot = AREAS_LEAF;
+	slot = close_slots(leaf, slot, n);
+	if (!leaf_count(leaf)) {
+		unlink_leaf(areas, leaf);
+		remove_leaf(areas);
+		raise_next(areas, next);
+		return;
+	}
+	/* The gap before the area behind them has grown, wherever that one is. */
+	if (slot < leaf->to) {
+		raise_bounds(areas, gap_before(leaf, slot));
+	} else {
+		raise_next(areas, next);
+		descend(areas, leaf->first[leaf->from]);
+	}
+	join_small(areas);
+}
+
+void areas_remove(struct areas *areas, struct areas_place place)
+{
+	descend(areas, place.leaf->first[place.slot]);
+	remove_run(areas, place.slot, 1);
+}
+
 unsigned areas_take(struct areas *areas, uint64_t first, uint64_t last, struct area *out)
 {
-	struct areas_leaf *leaf, *next;
+	struct areas_leaf *leaf;
 	unsigned slot, n;
 
 	if (!areas->root)
@@ -583,26 +617,7 @@ unsigned areas_take(struct areas *areas, uint64_t first, uint64_t last, struct a
 	}
 	for (n = 0; slot + n < leaf->to && leaf->first[slot + n] <= last; n++)
 		out[n] = areas_at((struct areas_place){leaf, slot + n});
-	if (!n)
-		return 0;
-	areas->count -= n;
-	areas->ascending = 0;
-	areas->slot = AREAS_LEAF;
-	next = leaf->next;
-	close_slots(leaf, slot, n);
-	if (leaf_count(leaf)) {
-		/* The gap before the area behind them has grown, wherever that one is. */
-		slot = leaf_upper(leaf, out[0].first);
-		if (slot < leaf->to)
-			raise_bounds(areas, gap_before(leaf, slot));
-		else
-			raise_next(areas, next);
-		descend(areas, out[0].first);
-		join_small(areas);
-	} else {
-		unlink_leaf(areas, leaf);
-		remove_leaf(areas);
-		raise_next(areas, next);
-	}
+	if (n)
+		remove_run(areas, slot, n);
 	return n;
 }

@@ -97,8 +97,17 @@ static inline struct area areas_at(struct areas_place place)
 		leaf->memory[place.slot], leaf->offset[place.slot]};
 }
 
-/** areas_insert() - @area must not overlap another. 0 or -ENOMEM. */
-int areas_insert(struct areas *areas, const struct area *area);
+/**
+ * areas_insert() - @area must not overlap another.
+ * @behind: what areas_seek() gives for @area's first, where it is known, so
+ *	that it need not be found again; else NULL
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int areas_insert(struct areas *areas, const struct area *area, const struct areas_place *behind);
+
+/** areas_remove() - Remove one area. Allocates nothing, cannot fail. */
+void areas_remove(struct areas *areas, struct areas_place place);
 
 /**
  * areas_take() - Remove areas that begin in [first, last], at most one leaf of

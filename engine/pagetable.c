@@ -52,8 +52,11 @@ int pagetable_start(
 			sizes |= (uint64_t)1 << shift;
 	sizes |= (uint64_t)1 << granule;
 	pt->leaf_sizes = sizes;
-	for (unsigned shift = granule; shift < 64; shift++)
+	for (unsigned shift = granule; shift < 64; shift++) {
 		pt->level_of[shift] = (uint8_t)((shift - granule) / pt->bits);
+		if (sizes >> shift & 1 && (shift - granule) % pt->bits)
+			pt->splits = true;
+	}
 	pool_start(&pt->pool, node);
 	return 0;
 }
@@ -69,6 +72,8 @@ static void store(uint64_t *entry, uint64_t value)
 	__atomic_store_n(entry, value, __ATOMIC_RELEASE);
 }
 
+typedef uint64_t pair __attribute__((vector_size(16), may_alias));
+
 /*
  * Writes @n entries, the next one @step more than the one before.
  *
@@ -81,7 +86,6 @@ static void store_run(uint64_t *slot, uint64_t n, uint64_t entry, uint64_t step)
 	uint64_t i = 0;
 
 #ifndef DMAMAP_SANITIZED /* which knows atomic operations only */
-	typedef uint64_t pair __attribute__((vector_size(16)));
 	pair two, by = {2 * step, 2 * step};
 
 	if (n && (uintptr_t)slot & 8) {
@@ -265,20 +269,42 @@ static unsigned clear_mixed(struct pagetable *pt, uint64_t *slot, unsigned n, un
 	return cleared + run;
 }
 
-/* The same; nearly always, each entry is a leaf of its own. */
+/* Clears entries that are leaves of their own or nothing; returns how many were in use. */
+static unsigned clear_run(uint64_t *slot, unsigned n)
+{
+	uint64_t used = 0;
+	unsigned i = 0;
+
+#ifndef DMAMAP_SANITIZED /* see store_run() */
+	pair counts = {0, 0};
+
+	if (n && (uintptr_t)slot & 8) {
+		used = slot[0] / PT_LEAF & 1;
+		store(&slot[0], 0);
+		i = 1;
+	}
+	for (; i + 2 <= n; i += 2) {
+		counts += *(pair *)&slot[i] / PT_LEAF & 1;
+		*(volatile pair *)&slot[i] = (pair){0, 0};
+	}
+	used += counts[0] + counts[1];
+#endif
+	for (; i < n; i++) {
+		used += slot[i] / PT_LEAF & 1;
+		store(&slot[i], 0);
+	}
+	return (unsigned)used;
+}
+
 static unsigned clear_leaves(struct pagetable *pt, uint64_t *slot, unsigned n, unsigned level)
 {
-	uint64_t any = 0, used = 0;
+	unsigned used;
 
-	for (unsigned i = 0; i < n; i++) {
-		any |= slot[i];
-		used += slot[i] / PT_LEAF & 1;
-	}
-	if (any >> PT_SPLIT_SHIFT & 15)
+	if (pt->splits)
 		return clear_mixed(pt, slot, n, level);
-	store_run(slot, n, 0, 0);
+	used = clear_run(slot, n);
 	pt->cleared[pagetable_item_shift(pt, level)] += used;
-	return (unsigned)used;
+	return used;
 }
 
 static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t first,
@@ -288,6 +314,8 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 	unsigned to = pagetable_index(pt, level, last);
 	uintptr_t *live = pool_word(&pt->pool, node);
 
+	if (!*live)
+		return;
 	if (!level) {
 		*live -= clear_leaves(pt, &node[from], to - from + 1, 0);
 		return;
@@ -317,12 +345,39 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 	}
 }
 
+/*
+ * The usual case, without recursion: leaves in one node of the lowest level,
+ * which keeps others. False: there is more to do, or all of it.
+ */
+static bool clear_within_node(struct pagetable *pt, uint64_t first, uint64_t last)
+{
+	uint64_t *node = pagetable_node(pt->root);
+	unsigned from, n;
+
+	if ((first ^ last) >> pt->granule_shift >> pt->bits)
+		return false;
+	for (unsigned level = pt->level; level; level--) {
+		uint64_t entry = node[pagetable_index(pt, level, first)];
+
+		if (!(entry & PT_TABLE))
+			return false;
+		node = pagetable_node(entry);
+	}
+	from = pagetable_index(pt, 0, first);
+	n = pagetable_index(pt, 0, last) - from + 1;
+	*pool_word(&pt->pool, node) -= clear_leaves(pt, &node[from], n, 0);
+	return *pool_word(&pt->pool, node) != 0;
+}
+
 void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired)
 {
 	unsigned level = pt->level;
 	uint64_t *root = pagetable_node(pt->root);
 
 	if (!root || !pagetable_spans(pt, level, first))
+		return;
+	store(&pt->generation, pt->generation + 1);
+	if (clear_within_node(pt, first, last))
 		return;
 	if (!pagetable_spans(pt, level, last))
 		last = ((uint64_t)1 << pagetable_item_shift(pt, level + 1)) - 1;
@@ -331,7 +386,6 @@ void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void *
 		store(&pt->root, 0);
 		retire(pt, root, retired);
 	}
-	store(&pt->generation, pt->generation + 1);
 }
 
 void pagetable_free(void *retired)

@@ -51,6 +51,7 @@ struct pagetable {
 	uint8_t level;	/* of the root */
 	uint8_t bits;	/* log2 of the entries of a node */
 	uint8_t output; /* enum dmamap_output */
+	bool splits;	/* some leaf size takes several items */
 	uint64_t leaf_sizes;
 	uint64_t last;	      /* the last IOVA that it translates */
 	uint8_t level_of[64]; /* of a leaf size */

@@ -81,6 +81,20 @@ static uint64_t take_back(
 	return bytes;
 }
 
+/* The same for one area, which has been found. */
+static uint64_t take_one(
+	struct dmamap_space *space, struct areas_place place, struct ending *ending)
+{
+	struct area area = areas_at(place);
+
+	for (struct dmamap_table *table = space->tables; table; table = table->next)
+		pagetable_unmap(&table->pt, area.first, area.last, &ending->retired);
+	areas_remove(&space->areas, place);
+	space->unmaps++;
+	drop(ending, area_memory(&area));
+	return area.last - area.first == UINT64_MAX ? UINT64_MAX : area.last - area.first + 1;
+}
+
 /* ---------------------------------------------------------------- mapping */
 
 /* The lowest place for @span + 1 bytes inside allowed, outside reserved ranges and areas. */
@@ -119,11 +133,14 @@ static int find_iova(struct dmamap_space *space, uint64_t span, uint64_t alignme
 	return DMAMAP_REFUSE(why, &dmamap_reason_no_iova, ENOSPC, NULL, span + 1, alignment);
 }
 
+/* Whether @n areas may be made there; *@behind is the place of the first one. */
 static int check_free(struct dmamap_space *space, uint64_t first, uint64_t last, size_t n,
-	struct dmamap_reason *why)
+	struct areas_place *behind, struct dmamap_reason *why)
 {
 	struct areas_place place = areas_seek(&space->areas, first);
 	const struct reserved_range *reserved;
+
+	*behind = place;
 
 	if (place.leaf && areas_at(place).first <= last)
 		return DMAMAP_REFUSE(why, &dmamap_reason_overlap, EEXIST, NULL, first, last,
@@ -142,8 +159,8 @@ static int check_free(struct dmamap_space *space, uint64_t first, uint64_t last,
 }
 
 /* Checks the place of a mapping of @n areas, or finds one. */
-static int choose_place(
-	struct dmamap_space *space, struct dmamap_map *map, size_t n, struct dmamap_reason *why)
+static int choose_place(struct dmamap_space *space, struct dmamap_map *map, size_t n,
+	struct areas_place *behind, struct dmamap_reason *why)
 {
 	uint64_t mask = space->granule - 1;
 	uint64_t span = map->last - map->first;
@@ -165,19 +182,19 @@ static int choose_place(
 	if (mask & (map->first | (map->last + 1)))
 		return DMAMAP_REFUSE(why, &dmamap_reason_misaligned, EINVAL, NULL, map->first,
 			map->last, space->granule);
-	return check_free(space, map->first, map->last, n, why);
+	return check_free(space, map->first, map->last, n, behind, why);
 }
 
 /* Makes areas of @pieces, one behind the other from @first on, and fills the tables. */
 static int insert(struct dmamap_space *space, uint64_t first, struct area *pieces, size_t n,
-	struct dmamap_reason *why)
+	const struct areas_place *behind, struct dmamap_reason *why)
 {
 	int rc;
 
 	for (size_t i = 0; i < n; i++) {
 		pieces[i].last = first + (pieces[i].last - pieces[i].first);
 		pieces[i].first = first;
-		if (areas_insert(&space->areas, &pieces[i]))
+		if (areas_insert(&space->areas, &pieces[i], i ? NULL : behind))
 			return DMAMAP_REFUSE(why, &dmamap_reason_no_memory, ENOMEM, "an area", n);
 		if (area_memory(&pieces[i]))
 			dmamap_memory_get(area_memory(&pieces[i]));
@@ -196,6 +213,7 @@ static int map_pieces(struct dmamap_space *space, struct dmamap_map *map, struct
 	size_t n, struct dmamap_reason *why)
 {
 	struct dmamap_map place = *map;
+	struct areas_place behind;
 	struct ending ending = {0};
 	uint64_t maps, unmaps;
 	int rc;
@@ -203,14 +221,14 @@ static int map_pieces(struct dmamap_space *space, struct dmamap_map *map, struct
 	pthread_mutex_lock(&space->lock);
 	if (space->tables)
 		pagetable_fetch(&space->tables->pt, place.first);
-	rc = choose_place(space, &place, n, why);
+	rc = choose_place(space, &place, n, &behind, why);
 	if (rc) {
 		pthread_mutex_unlock(&space->lock);
 		return rc;
 	}
 	maps = space->maps;
 	unmaps = space->unmaps;
-	rc = insert(space, place.first, pieces, n, why);
+	rc = insert(space, place.first, pieces, n, &behind, why);
 	if (rc) {
 		take_back(space, place.first, place.last, &ending);
 		space->maps = maps;
@@ -255,13 +273,17 @@ int dmamap_map(struct dmamap_space *space, struct dmamap_map *map, struct dmamap
 
 /* -------------------------------------------------------------- unmapping */
 
-/* Whether the range cuts no area; 1: it does not, and there is something; 0: nothing is there. */
-static int check_cut(
-	struct dmamap_space *space, uint64_t first, uint64_t last, struct dmamap_reason *why)
+/*
+ * Whether the range cuts no area: 1: it does not, and there is something; 0: nothing is there.
+ * *@lowest is the place of the lowest area.
+ */
+static int check_cut(struct dmamap_space *space, uint64_t first, uint64_t last,
+	struct areas_place *lowest, struct dmamap_reason *why)
 {
 	struct areas_place place = areas_seek(&space->areas, first);
 	struct area area;
 
+	*lowest = place;
 	if (!place.leaf)
 		return 0;
 	area = areas_at(place);
@@ -285,6 +307,7 @@ int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t last, uint
 	struct dmamap_reason *why)
 {
 	struct ending ending = {0};
+	struct areas_place lowest;
 	uint64_t bytes = 0;
 	int rc;
 
@@ -293,14 +316,16 @@ int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t last, uint
 	pthread_mutex_lock(&space->lock);
 	if (space->tables)
 		pagetable_fetch(&space->tables->pt, first);
-	rc = check_cut(space, first, last, why);
+	rc = check_cut(space, first, last, &lowest, why);
 	if (rc > 0 && space->accesses && urcu_bp_read_ongoing())
 		rc = DMAMAP_REFUSE(why, &dmamap_reason_within_access, EDEADLK, NULL, first, last);
 	if (rc < 0) {
 		pthread_mutex_unlock(&space->lock);
 		return rc;
 	}
-	if (rc)
+	if (rc && lowest.leaf->last[lowest.slot] == last)
+		bytes = take_one(space, lowest, &ending);
+	else if (rc)
 		bytes = take_back(space, first, last, &ending);
 	finish(space, &ending, rc);
 	if (unmapped)
@@ -343,7 +368,7 @@ int dmamap_area_split(struct dmamap_space *space, uint64_t iova, struct dmamap_r
 	upper.offset += iova - upper.first;
 	upper.first = iova;
 	place.leaf->last[place.slot] = iova - 1;
-	if (areas_insert(&space->areas, &upper)) {
+	if (areas_insert(&space->areas, &upper, NULL)) {
 		place.leaf->last[place.slot] = upper.last;
 		rc = DMAMAP_REFUSE(why, &dmamap_reason_no_memory, ENOMEM, "an area", 1);
 		goto unlock;

@@ -60,7 +60,7 @@ static void insert(struct areas *areas, struct flat *flat, unsigned from, unsign
 {
 	struct area area = {unit_iova(flat, from), unit_iova(flat, from + n) - 1, 8, ++flat->next};
 
-	assert_int_equal(areas_insert(areas, &area), 0);
+	assert_int_equal(areas_insert(areas, &area, NULL), 0);
 	for (unsigned i = from; i < from + n; i++)
 		flat->owner[i] = flat->next;
 }
@@ -169,7 +169,7 @@ static void orders(void **state)
 			unsigned at = kind == 0 ? i : kind == 1 ? N - 1 - i : i * 17 % N;
 			struct area area = {at * UNIT, at * UNIT + UNIT - 1, 8, at};
 
-			assert_int_equal(areas_insert(&areas, &area), 0);
+			assert_int_equal(areas_insert(&areas, &area, NULL), 0);
 		}
 		check(&areas);
 		assert_int_equal(areas.count, N);
@@ -202,7 +202,7 @@ static void sparse_gives_memory_back(void **state)
 	for (unsigned i = 0; i < N; i++) {
 		struct area area = {i * UNIT, i * UNIT + UNIT - 1, 8, i};
 
-		assert_int_equal(areas_insert(&areas, &area), 0);
+		assert_int_equal(areas_insert(&areas, &area, NULL), 0);
 	}
 	for (unsigned i = 0; i < N; i++)
 		if (i % 100)
@@ -229,7 +229,7 @@ static void no_memory(void **state)
 			int rc;
 
 			engine_fail_nth = nth;
-			rc = areas_insert(&areas, &area);
+			rc = areas_insert(&areas, &area, NULL);
 			engine_fail_nth = 0;
 			if (!rc)
 				break;
