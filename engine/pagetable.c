@@ -376,16 +376,17 @@ void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void *
 
 	if (!root || !pagetable_spans(pt, level, first))
 		return;
-	store(&pt->generation, pt->generation + 1);
-	if (clear_within_node(pt, first, last))
-		return;
 	if (!pagetable_spans(pt, level, last))
 		last = ((uint64_t)1 << pagetable_item_shift(pt, level + 1)) - 1;
-	clear(pt, root, level, first, last, retired);
-	if (!*pool_word(&pt->pool, root)) {
-		store(&pt->root, 0);
-		retire(pt, root, retired);
+	if (!clear_within_node(pt, first, last)) {
+		clear(pt, root, level, first, last, retired);
+		if (!*pool_word(&pt->pool, root)) {
+			store(&pt->root, 0);
+			retire(pt, root, retired);
+		}
 	}
+	/* Last: a reader that sees the new generation sees no leaf of the old one. */
+	store(&pt->generation, pt->generation + 1);
 }
 
 void pagetable_free(void *retired)
