@@ -32,6 +32,7 @@ static void defaults_are_as_documented(void **state)
 	assert_false(options.runs_given);
 	assert_int_equal(options.strides, 3);
 	assert_int_equal(options.bar, -1);
+	assert_true(options.count);
 	assert_true(options.threshold == 10);
 	options_free(&options);
 }
@@ -59,12 +60,13 @@ static void values_are_taken(void **state)
 
 	assert_int_equal(parse(&options, &complaint,
 				 (const char *const[]){"--system", "linux", "--stride", "page",
-					 "--threshold", "2.5%", "--bar=0", NULL}),
+					 "--threshold", "2.5%", "--bar=0", "--no-count", NULL}),
 		0);
 	assert_int_equal(options.systems, SYSTEMS_LINUX);
 	assert_int_equal(options.strides, 2);
 	assert_true(options.threshold == 2.5);
 	assert_int_equal(options.bar, 0);
+	assert_false(options.count);
 	options_free(&options);
 }
 

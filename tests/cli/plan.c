@@ -231,6 +231,18 @@ static void declared_memory_is_sparse(void **state)
 	memory_release(&memory);
 }
 
+static void a_kernels_stride_follows_its_release(void **state)
+{
+	(void)state;
+	assert_int_equal(plan_kernel_stride("Linux 6.12.107+deb13-amd64"), DMAMAP_PFNMAP_PAGE);
+	assert_int_equal(plan_kernel_stride("Linux 6.14.11"), DMAMAP_PFNMAP_PAGE);
+	assert_int_equal(plan_kernel_stride("Linux 6.15.0-rc1"), DMAMAP_PFNMAP_LEAF);
+	assert_int_equal(plan_kernel_stride("Linux 7.3.4-amd64"), DMAMAP_PFNMAP_LEAF);
+	assert_int_equal(plan_kernel_stride("Linux 5.14.0"), DMAMAP_PFNMAP_PAGE);
+	assert_int_equal(plan_kernel_stride("somewhere else"), -1);
+	assert_int_equal(plan_kernel_stride(""), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +250,7 @@ int main(void)
 		cmocka_unit_test(only_sparse_declares),
 		cmocka_unit_test(low_memlock_is_explained),
 		cmocka_unit_test(host_is_read),
+		cmocka_unit_test(a_kernels_stride_follows_its_release),
 		cmocka_unit_test(alignment_follows_the_size),
 		cmocka_unit_test(memory_comes_aligned_and_goes),
 		cmocka_unit_test(anonymous_has_no_huge_page),

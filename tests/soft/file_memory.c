@@ -179,11 +179,17 @@ static void hugetlb_file(void **state)
 	struct rig rig;
 
 	(void)state;
-	if (fd < 0 || ftruncate(fd, 2 * MIB))
+	if (fd < 0 || ftruncate(fd, 2 * MIB)) {
+		printf("this kernel has no hugetlb pages of 2 MiB\n");
 		skip();
+	}
 	probe = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (probe == MAP_FAILED)
+	if (probe == MAP_FAILED) {
+		printf("no 2 MiB huge page is free: echo 4 > "
+		       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages\n");
+		close(fd);
 		skip();
+	}
 	munmap(probe, 2 * MIB);
 	rig_start(&rig, NULL);
 	rig_cdev(&rig, true);

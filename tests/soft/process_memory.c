@@ -111,8 +111,11 @@ static void huge_leaves(void **state)
 	struct rig rig;
 
 	(void)state;
-	if (!have_thp(memory))
+	if (!have_thp(memory)) {
+		printf("no transparent huge page was to be had: "
+		       "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\n");
 		skip();
+	}
 	rig_start(&rig, NULL);
 	rig_group(&rig, "/dev/vfio/vfio", VFIO_TYPE1v2_IOMMU);
 	assert_work(map_type1(&rig, GIB, memory, 8 * MIB), 4, 0, 4, 0);
