@@ -66,8 +66,9 @@ static unsigned leaf_upper(const struct areas_leaf *leaf, uint64_t iova)
 }
 
 /*
- * Brings what a search reads of a node, all lines at once: one wait for memory
- * instead of one for each step of the search.
+ * Brings what is about to be used of a node, all lines at once: of an inner
+ * node what a search reads, of a leaf everything, since what is found there is
+ * changed next. One wait for memory instead of one for each step.
  */
 static void fetch(const void *node, size_t bytes)
 {
@@ -98,8 +99,8 @@ static struct areas_leaf *descend(struct areas *areas, uint64_t iova)
 		node = inner->child[i];
 		if (!level)
 			__builtin_prefetch(&inner->gap[i]);
-		fetch(node, level ? offsetof(struct areas_inner, child)
-				  : offsetof(struct areas_leaf, last));
+		fetch(node,
+			level ? offsetof(struct areas_inner, child) : sizeof(struct areas_leaf));
 	}
 	finger->leaf = node;
 	return node;
@@ -119,22 +120,6 @@ struct areas_place areas_next(struct areas_place place)
 	return place;
 }
 
-/* What an insert or a removal at @slot will move: from there to the nearer end. */
-static void fetch_columns(const struct areas_leaf *leaf, unsigned slot)
-{
-	unsigned low = slot ? slot - 1 : 0, high = leaf->to;
-
-	if (slot - leaf->from < leaf->to - slot) {
-		low = leaf->from;
-		high = slot;
-	}
-	for (; low <= high; low += 8) {
-		__builtin_prefetch(&leaf->last[low], 1);
-		__builtin_prefetch(&leaf->memory[low], 1);
-		__builtin_prefetch(&leaf->offset[low], 1);
-	}
-}
-
 struct areas_place areas_seek(struct areas *areas, uint64_t iova)
 {
 	struct areas_place place = {NULL, 0};
@@ -143,7 +128,6 @@ struct areas_place areas_seek(struct areas *areas, uint64_t iova)
 		return place;
 	place.leaf = descend(areas, iova);
 	place.slot = leaf_upper(place.leaf, iova);
-	fetch_columns(place.leaf, place.slot);
 	if (place.slot > place.leaf->from) {
 		if (place.leaf->last[place.slot - 1] >= iova)
 			place.slot--;
