@@ -22,18 +22,22 @@ static int by_first(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
+void ranges_sort(struct dmamap_range *array, size_t n)
+{
+	/* qsort() may not be given NULL, even for nothing. */
+	if (n)
+		qsort(array, n, sizeof(*array), by_first);
+}
+
 static void merge(struct ranges *ranges)
 {
 	struct dmamap_range *merged = ranges->merged;
 	size_t n = 0;
 
-	ranges->n_merged = 0;
-	if (!ranges->n_reserved)
-		return;
 	for (size_t i = 0; i < ranges->n_reserved; i++)
 		merged[i] =
 			(struct dmamap_range){ranges->reserved[i].first, ranges->reserved[i].last};
-	qsort(merged, ranges->n_reserved, sizeof(*merged), by_first);
+	ranges_sort(merged, ranges->n_reserved);
 	for (size_t i = 0; i < ranges->n_reserved; i++) {
 		struct dmamap_range *before = n ? &merged[n - 1] : NULL;
 

@@ -32,6 +32,8 @@ struct ranges {
 };
 
 void ranges_stop(struct ranges *ranges);
+/** ranges_sort() - By first. */
+void ranges_sort(struct dmamap_range *array, size_t n);
 /** ranges_reserve() - 0 or -ENOMEM; nothing else is checked. */
 int ranges_reserve(struct ranges *ranges, const struct reserved_range *range);
 void ranges_unreserve(struct ranges *ranges, const void *owner);

@@ -539,13 +539,6 @@ void dmamap_space_unreserve(struct dmamap_space *space, const void *owner)
 	pthread_mutex_unlock(&space->lock);
 }
 
-static int by_first(const void *a, const void *b)
-{
-	const struct dmamap_range *x = a, *y = b;
-
-	return x->first < y->first ? -1 : x->first > y->first;
-}
-
 /* A sorted copy of an allowed list, or -EINVAL. */
 static int sort_allowed(const struct dmamap_range *ranges, size_t n, struct dmamap_range **out,
 	struct dmamap_reason *why)
@@ -556,7 +549,7 @@ static int sort_allowed(const struct dmamap_range *ranges, size_t n, struct dmam
 		return DMAMAP_REFUSE(why, &dmamap_reason_no_memory, ENOMEM, "allowed ranges", n);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = ranges[i];
-	qsort(sorted, n, sizeof(*sorted), by_first);
+	ranges_sort(sorted, n);
 	for (size_t i = 0; i < n; i++) {
 		if (sorted[i].first >= sorted[i].last) {
 			DMAMAP_REFUSE(why, &dmamap_reason_backwards, EINVAL, NULL, sorted[i].first,
