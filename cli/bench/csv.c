@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "print.h"
+#include "work.h"
 
 /* Leaf sizes that have a column of their own. */
 static const struct {
@@ -42,6 +43,8 @@ static void print_head(FILE *out)
 	fputs(",lookups,table_bytes", out);
 	for (unsigned i = 0; i < LEAF_COLUMNS; i++)
 		fprintf(out, ",leaves_%s", leaf_columns[i].name);
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++)
+		fprintf(out, ",map_%s,unmap_%s", kernel_event_names[i], kernel_event_names[i]);
 	fputc('\n', out);
 }
 
@@ -61,14 +64,26 @@ static void print_phase(FILE *out, const struct result *result, enum phase phase
 
 static void print_work(FILE *out, const struct result *result)
 {
-	if (!result->counted) {
-		for (unsigned i = 0; i < LEAF_COLUMNS + 2; i++)
-			fputc(',', out);
-		return;
+	uint64_t lookups;
+
+	fputc(',', out);
+	if (work_lookups(result, &lookups))
+		fprintf(out, "%" PRIu64, lookups);
+	fputc(',', out);
+	if (result->counted)
+		fprintf(out, "%" PRIu64, result->work.table_bytes);
+	for (unsigned i = 0; i < LEAF_COLUMNS; i++) {
+		fputc(',', out);
+		if (result->counted)
+			fprintf(out, "%" PRIu64, result->work.leaves[leaf_columns[i].shift]);
 	}
-	fprintf(out, ",%" PRIu64 ",%" PRIu64, result->work.lookups, result->work.table_bytes);
-	for (unsigned i = 0; i < LEAF_COLUMNS; i++)
-		fprintf(out, ",%" PRIu64, result->work.leaves[leaf_columns[i].shift]);
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++) {
+		if (work_known(result, i))
+			fprintf(out, ",%" PRIu64 ",%" PRIu64, result->kernel.map[i],
+				result->kernel.unmap[i]);
+		else
+			fputs(",,", out);
+	}
 }
 
 void print_csv(FILE *out, const struct report *report)

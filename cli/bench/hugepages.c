@@ -144,9 +144,14 @@ static int take(struct pool *pool, uint64_t pages)
 		pool->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (pool->fd < 0)
 		return -errno;
-	/* Pages that are free may be another bench's, about to be used: one bench at a time. */
-	error = flock(pool->fd, LOCK_EX | LOCK_NB) ? -EBUSY
-						   : hugepages_free(pool->shift, &unclaimed);
+	/*
+	 * Pages that are free may be another bench's, about to be used: one bench
+	 * at a time. A kernel without file locks (ENOSYS) leaves that to the user.
+	 */
+	if (flock(pool->fd, LOCK_EX | LOCK_NB) && errno != ENOSYS)
+		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	else
+		error = hugepages_free(pool->shift, &unclaimed);
 	if (!error && unclaimed < pages)
 		error = add(pool, pages - unclaimed);
 	if (error)

@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "print.h"
+#include "work.h"
 
 /* Adds a value to an object; a value that could not be made shows as a missing field. */
 static void add(struct json_object *object, const char *key, struct json_object *value)
@@ -64,6 +65,26 @@ static struct json_object *host_object(const struct host *host)
 	return object;
 }
 
+/* Which counts probes gave, and why not the others. */
+static struct json_object *probes_object(const struct system_info *system)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *counted = json_object_new_array();
+	struct json_object *left_out = json_object_new_object();
+
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++) {
+		const char *name = kernel_event_names[i];
+
+		if (system->uncounted[i][0])
+			add_text(left_out, name, system->uncounted[i]);
+		else
+			json_object_array_add(counted, json_object_new_string(name));
+	}
+	add(object, "counted", counted);
+	add(object, "left_out", left_out);
+	return object;
+}
+
 static struct json_object *system_object(const struct system_info *system)
 {
 	struct json_object *object = json_object_new_object();
@@ -78,6 +99,7 @@ static struct json_object *system_object(const struct system_info *system)
 		if (system->leaf_sizes >> shift & 1)
 			json_object_array_add(leaves, json_object_new_uint64((uint64_t)1 << shift));
 	add(object, "leaf_sizes", leaves);
+	add(object, "probes", system->probed ? probes_object(system) : NULL);
 	return object;
 }
 
@@ -128,6 +150,28 @@ static struct json_object *work_object(const struct work *work)
 	return object;
 }
 
+static struct json_object *events_object(
+	const struct result *result, const uint64_t counts[KERNEL_EVENTS])
+{
+	struct json_object *object = json_object_new_object();
+
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++)
+		if (work_known(result, i))
+			add_number(object, kernel_event_names[i], counts[i]);
+	return object;
+}
+
+static struct json_object *kernel_object(const struct result *result)
+{
+	struct json_object *object = json_object_new_object();
+	uint64_t steps;
+
+	add(object, "lookups", work_lookups(result, &steps) ? json_object_new_uint64(steps) : NULL);
+	add(object, "map", events_object(result, result->kernel.map));
+	add(object, "unmap", events_object(result, result->kernel.unmap));
+	return object;
+}
+
 static struct json_object *explanation_array(const struct result *result)
 {
 	struct json_object *array = json_object_new_array();
@@ -155,6 +199,8 @@ static void add_measured(struct json_object *object, const struct result *result
 	add(object, "iova", iovas);
 	add(object, "phases", phases);
 	add(object, "counters", result->counted ? work_object(&result->work) : NULL);
+	add(object, "kernel_counters", result->probed ? kernel_object(result) : NULL);
+	add_text(object, "not_counted", result->unprobed[0] ? result->unprobed : NULL);
 	add(object, "thp_bytes",
 		result->huge_bytes == UINT64_MAX ? NULL
 						 : json_object_new_uint64(result->huge_bytes));

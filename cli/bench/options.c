@@ -24,6 +24,7 @@ enum {
 	OPT_SEED,
 	OPT_SPARSE,
 	OPT_STRIDE,
+	OPT_NO_COUNT,
 	OPT_VERBOSE,
 	OPT_JSON,
 	OPT_CSV,
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
 	{"seed", required_argument, NULL, OPT_SEED},
 	{"sparse", no_argument, NULL, OPT_SPARSE},
 	{"stride", required_argument, NULL, OPT_STRIDE},
+	{"no-count", no_argument, NULL, OPT_NO_COUNT},
 	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"csv", optional_argument, NULL, OPT_CSV},
@@ -74,6 +76,7 @@ void options_help(FILE *out)
 	      "                      (default: 256M, and 1G where pages are as large)\n"
 	      "      --sparse        memory that this machine cannot back is declared: map and\n"
 	      "                      unmap only, soft only\n"
+	      "      --no-count      linux: without the run that counts the kernel's work\n"
 	      "      --runs N        how often, exactly (default: 5, fewer where time is short)\n"
 	      "      --seed N        fixes the order of the runs (default: 1)\n"
 	      "\n"
@@ -212,6 +215,9 @@ static int parse_one(
 			return -1;
 		options->strides = choice == 2 ? 3 : 1u << choice;
 		return 0;
+	case OPT_NO_COUNT:
+		options->count = false;
+		return 0;
 	case OPT_VERBOSE:
 		options->verbose = true;
 		return 0;
@@ -268,6 +274,7 @@ int options_parse(struct options *options, int argc, char **argv, uint64_t page_
 		.runs = RUNS_DEFAULT,
 		.seed = 1,
 		.strides = 3,
+		.count = true,
 		.threshold = 10,
 		.globs = calloc((size_t)argc + 1, sizeof(*options->globs)),
 	};

@@ -25,6 +25,7 @@ enum options_format { FORMAT_JSON, FORMAT_CSV, FORMAT_TAP, FORMATS };
  * @runs: how often each variant runs at most
  * @runs_given: exactly so often, however long it takes
  * @strides: bitmap of enum dmamap_pfnmap_stride
+ * @count: Linux: a run of its own counts the kernel's work
  * @output: where each format goes: NULL: not asked for, "-": standard output
  * @compare: file to compare with, or NULL
  * @threshold: by how many percent a phase may be slower
@@ -42,6 +43,7 @@ struct options {
 	uint64_t seed;
 	bool sparse;
 	unsigned strides;
+	bool count;
 	bool verbose;
 	const char *output[FORMATS];
 	const char *compare;

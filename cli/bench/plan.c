@@ -154,6 +154,7 @@ static int open_soft(struct plan *plan, struct plan_system *system, const struct
 	info->note = system->handles[system->handles[0] ? 0 : 1]->ops->note;
 	info->page_size = (uint64_t)1 << machine.page_shift;
 	info->leaf_sizes = machine.leaf_sizes;
+	info->stride = -1;
 	return 0;
 }
 
@@ -179,6 +180,16 @@ int plan_memlock(const struct variant *variants, size_t n, const struct options 
 		units_size(a, host->memlock), units_size(b, most));
 }
 
+int plan_kernel_stride(const char *kernel)
+{
+	unsigned major = 0;
+	unsigned minor = 0;
+
+	if (sscanf(kernel, "%*s %u.%u", &major, &minor) != 2)
+		return -1;
+	return major > 6 || (major == 6 && minor >= 15) ? DMAMAP_PFNMAP_LEAF : DMAMAP_PFNMAP_PAGE;
+}
+
 /* Linux: 0 and info->absent where it was only looked for; -1 where it was asked for. */
 static int open_linux(struct plan *plan, struct plan_system *system, const struct options *options,
 	const struct host *host, struct system_info *info, struct complaint *complaint)
@@ -192,6 +203,7 @@ static int open_linux(struct plan *plan, struct plan_system *system, const struc
 	info->name = "linux";
 	info->note = handle->ops->note;
 	info->page_size = host->page_size;
+	info->stride = plan_kernel_stride(host->kernel);
 	if (options->device)
 		snprintf(info->device, sizeof(info->device), "%s", options->device);
 	else if (dmamap_client_device(handle, info->device))

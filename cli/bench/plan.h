@@ -70,6 +70,12 @@ unsigned plan_probe(struct plan_system *system, struct dmamap_system *handle, co
 int plan_memlock(const struct variant *variants, size_t n, const struct options *options,
 	const struct host *host, struct complaint *complaint);
 
+/**
+ * plan_kernel_stride() - How a kernel's look-ups of a BAR step, by its name
+ * and release ("Linux 6.15.2"): enum dmamap_pfnmap_stride; -1: no such name.
+ */
+int plan_kernel_stride(const char *kernel);
+
 /** plan_skip() - Mark a row as skipped. @hint may be NULL. */
 void plan_skip(struct result *result, const char *hint, const char *reason, ...)
 	__attribute__((format(printf, 3, 4)));

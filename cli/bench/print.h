@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The outputs: each prints a whole report to a file and changes nothing. One
- * file of source each: table.c, verbose.c, json.c, csv.c, tap.c.
+ * file of source each: table.c, verbose.c, json.c, csv.c, tap.c; beside.c is a
+ * part of the first two.
  */
 #ifndef BENCH_PRINT_H
 #define BENCH_PRINT_H
@@ -44,6 +45,12 @@ const char *print_note(const struct system_info *system);
 char *print_runs(const struct report *report, char text[PRINT_RUNS]);
 /** print_summary() - The last lines for people: how many ran, and how it ended. */
 void print_summary(FILE *out, const struct report *report, const struct style *style);
+
+/**
+ * print_beside() - The kernel's counted work beside soft's, and what was not
+ * counted; nothing where the kernel's was not to be counted.
+ */
+void print_beside(FILE *out, const struct report *report, const struct style *style);
 
 /** struct output - A file that is written to. */
 struct output {

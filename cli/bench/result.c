@@ -87,7 +87,8 @@ static bool explain_bar(const struct result *result, unsigned index, char *text,
 	if (!result->n || !block)
 		return false;
 	off = result->samples[0].va % block;
-	if (index == 0 && result->stride == DMAMAP_PFNMAP_PAGE) {
+	if (index == 0 && (result->stride == DMAMAP_PFNMAP_PAGE ||
+				  result->system->stride == DMAMAP_PFNMAP_PAGE)) {
 		snprintf(text, size,
 			"stride page, as before Linux 6.15: every page is looked up alone");
 		return true;

@@ -10,6 +10,7 @@
 
 #include "dmamap/soft.h"
 #include "host.h"
+#include "kernel.h"
 #include "stats.h"
 #include "variants.h"
 
@@ -36,6 +37,9 @@ extern const char *const stride_names[STRIDES];
  * @absent: why nothing ran on it; empty: it was used
  * @page_size: its base page
  * @leaf_sizes: bitmap of its IOMMU's page sizes; 0: not known
+ * @stride: of its look-ups of BARs, index of stride_names; -1: its rows differ
+ * @probed: its work was to be counted by probes (Linux)
+ * @uncounted: why not, by enum kernel_event; empty: it is counted
  */
 struct system_info {
 	const char *name;
@@ -44,6 +48,9 @@ struct system_info {
 	char absent[256];
 	uint64_t page_size;
 	uint64_t leaf_sizes;
+	int stride;
+	bool probed;
+	char uncounted[KERNEL_EVENTS][KERNEL_WHY];
 };
 
 /** struct sample - One run: the time of each phase, and where it was. */
@@ -67,6 +74,15 @@ struct work {
 };
 
 /**
+ * struct kernel_work - What probes counted in one map and its unmap, in a run
+ * that was not timed; 0 where system_info.uncounted has a reason.
+ */
+struct kernel_work {
+	uint64_t map[KERNEL_EVENTS];
+	uint64_t unmap[KERNEL_EVENTS];
+};
+
+/**
  * struct result - One variant on one system.
  * @stride: index of stride_names where it matters, otherwise -1
  * @declared: on memory that is not there (see dmamap_soft_declare()): the
@@ -80,6 +96,8 @@ struct work {
  * @huge_bytes: how much came as transparent huge pages; UINT64_MAX: unknown
  * @samples, @n: the runs
  * @counted: @work is known
+ * @probed: @kernel is known
+ * @unprobed: why not, where this row alone has none
  */
 struct result {
 	const struct system_info *system;
@@ -98,6 +116,9 @@ struct result {
 	size_t n;
 	bool counted;
 	struct work work;
+	bool probed;
+	struct kernel_work kernel;
+	char unprobed[KERNEL_WHY];
 };
 
 /**

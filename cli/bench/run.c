@@ -8,6 +8,10 @@
  * their memory comes from: a pool is reserved while its class runs, and the
  * machine's memory never has to hold two of them. The order within a class is
  * drawn anew for each round.
+ *
+ * On Linux each row runs once more after the rounds of its class, with probes
+ * that count the kernel's work. They would slow what they count, so that no
+ * time is kept of this run, and they are gone before anything else is timed.
  */
 #include "run.h"
 
@@ -15,9 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "hugepages.h"
 #include "interrupt.h"
+#include "kernel.h"
 #include "memory.h"
 #include "units.h"
 
@@ -65,6 +71,7 @@ static void shuffle(struct result **rows, size_t n, uint64_t *state)
 struct run {
 	struct result *row;
 	struct dmamap_system *system;
+	const struct kernel_counters *probes;
 	struct dmamap_client *client;
 	struct memory memory;
 	struct sample sample;
@@ -77,12 +84,18 @@ static int phase_mmap(struct run *run, unsigned bar)
 {
 	const struct variant *variant = run->row->variant;
 	uint64_t offset = variant->memory->offset;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t start;
 	int error;
 
-	/* A 4 KiB offset cannot be had with larger pages: there, one page is the least. */
+	/*
+	 * A 4 KiB offset cannot be had with larger pages: there, one page is the
+	 * least, be it the system's or, on soft, this process's.
+	 */
 	if (offset && offset < run->row->system->page_size)
 		offset = run->row->system->page_size;
+	if (offset && offset < page)
+		offset = page;
 	start = now_ns();
 	if (variant->memory->source == MEMORY_BAR)
 		error = dmamap_client_bar_mmap(
@@ -134,6 +147,32 @@ static int phase_munmap(struct run *run)
 	run->sample.ns[PHASE_MUNMAP] = now_ns() - start;
 	run->va = NULL;
 	return error;
+}
+
+/* Map and unmap, with the kernel's counts read on both sides of each. */
+static int map_and_unmap_probed(struct run *run)
+{
+	struct kernel_work *work = &run->row->kernel;
+	uint64_t before[KERNEL_EVENTS];
+	uint64_t mapped[KERNEL_EVENTS];
+	uint64_t unmapped[KERNEL_EVENTS];
+	int error;
+
+	kernel_read(run->probes, before);
+	error = phase_map(run);
+	if (error)
+		return error;
+	kernel_read(run->probes, mapped);
+	error = phase_unmap(run);
+	if (error)
+		return error;
+	kernel_read(run->probes, unmapped);
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++) {
+		work->map[i] = mapped[i] - before[i];
+		work->unmap[i] = unmapped[i] - mapped[i];
+	}
+	run->row->probed = true;
+	return 0;
 }
 
 /* Map and unmap, with the counters read on both sides of each. */
@@ -197,7 +236,7 @@ static int measure(struct run *run, unsigned bar)
 		run->client, row->size, row->alignment, &run->sample.iova, &run->why);
 	if (error)
 		goto undeclare;
-	error = map_and_unmap(run);
+	error = run->probes ? map_and_unmap_probed(run) : map_and_unmap(run);
 	dmamap_client_iova_free(run->client, run->sample.iova, row->size);
 undeclare:
 	if (row->declared)
@@ -254,6 +293,25 @@ static int run_once(const struct plan *plan, struct report *report, struct resul
 	row->samples = samples;
 	row->samples[row->n++] = run.sample;
 	return 0;
+}
+
+/* One more run, to be counted and not timed. What goes wrong is no failure: it ran before. */
+static void run_probed(const struct plan *plan, struct report *report, struct result *row,
+	const struct kernel_counters *probes)
+{
+	const struct plan_system *system = &plan->systems[row->system - report->systems];
+	struct run run = {.row = row, .system = plan_handle(plan, report, row), .probes = probes};
+	int error;
+
+	error = dmamap_client_open(
+		run.system, row->variant->mode, row->system->device, &run.client, &run.why);
+	if (!error) {
+		error = measure(&run, system->bar);
+		dmamap_client_close(run.client);
+	}
+	if (error && !row->probed)
+		snprintf(row->unprobed, sizeof(row->unprobed), "the counting run failed: %s",
+			strerror(-error));
 }
 
 /* --------------------------------------------------------------- all runs */
@@ -354,6 +412,49 @@ static int run_round(struct bench *bench, size_t n)
 	return 0;
 }
 
+static bool is_probed(const struct bench *bench, const struct result *row)
+{
+	return bench->options->count && row->status == STATUS_RUN &&
+	       !strcmp(row->system->name, "linux");
+}
+
+/* The system that rows of Linux belong to, writable. */
+static struct system_info *linux_of(struct bench *bench)
+{
+	for (size_t i = 0; i < bench->report->n_systems; i++)
+		if (!strcmp(bench->report->systems[i].name, "linux"))
+			return &bench->report->systems[i];
+	return NULL;
+}
+
+/* The counting run of a class's rows that are on Linux. */
+static void count_class(struct bench *bench, size_t n)
+{
+	struct system_info *system = linux_of(bench);
+	struct kernel_counters probes;
+	size_t rows = 0;
+
+	for (size_t i = 0; i < n; i++)
+		rows += is_probed(bench, bench->rows[i]);
+	if (!rows || interrupt_signal())
+		return;
+	system->probed = true;
+	if (kernel_open(&probes, &kernel_places)) {
+		for (size_t i = 0; i < n && !interrupt_signal(); i++) {
+			struct result *row = bench->rows[i];
+
+			if (!is_probed(bench, row))
+				continue;
+			bench->done++;
+			if (bench->progress)
+				bench->progress(row, bench->done, bench->total);
+			run_probed(bench->plan, bench->report, row, &probes);
+		}
+	}
+	memcpy(system->uncounted, probes.why, sizeof(system->uncounted));
+	kernel_close(&probes);
+}
+
 static int run_class(struct bench *bench, const struct class *class)
 {
 	size_t n = collect(bench, class->huge_shift);
@@ -373,6 +474,8 @@ static int run_class(struct bench *bench, const struct class *class)
 			seconds_since(bench->start) + last > class->deadline)
 			break;
 	}
+	if (!error)
+		count_class(bench, n);
 	hugepages_restore();
 	return error;
 }
@@ -406,7 +509,8 @@ int run_plan(const struct plan *plan, const struct options *options, struct repo
 	if (!bench.rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < report->n_results; i++)
-		bench.total += report->results[i].status == STATUS_RUN ? options->runs : 0;
+		if (report->results[i].status == STATUS_RUN)
+			bench.total += options->runs + is_probed(&bench, &report->results[i]);
 	for (size_t i = 0; i < CLASSES && !error && !interrupt_signal(); i++)
 		error = run_class(&bench, &classes[i]);
 	mark_interrupted(report);

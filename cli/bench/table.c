@@ -9,6 +9,7 @@
 
 #include "print.h"
 #include "units.h"
+#include "work.h"
 
 #define HINTS 32
 
@@ -58,6 +59,16 @@ static unsigned leaf_shifts(const struct system_info *system, unsigned shifts[3]
 	return n;
 }
 
+/* Was a map counted by probes on this system, where leaves are not to be seen? */
+static bool any_maps(const struct table *table, const struct system_info *system)
+{
+	for (size_t i = 0; i < table->report->n_results; i++)
+		if (table->report->results[i].system == system &&
+			work_known(&table->report->results[i], KERNEL_MAP_EVENT))
+			return true;
+	return false;
+}
+
 /* What the times mean stands right above them. */
 static void print_columns(const struct table *table, const struct system_info *system)
 {
@@ -72,6 +83,8 @@ static void print_columns(const struct table *table, const struct system_info *s
 		snprintf(leaves + strlen(leaves), sizeof(leaves) - strlen(leaves), "%s%s",
 			i ? "/" : "", units_short(size, (uint64_t)1 << shifts[i]));
 	}
+	if (any_maps(table, system))
+		snprintf(leaves, sizeof(leaves), "%s", kernel_event_names[KERNEL_MAP_EVENT]);
 	snprintf(note, sizeof(note), "%s: times are %s", system->name, print_note(system));
 	fprintf(table->out, "\n%s%-*s%s\n", ink_on(table->style, INK_HEAD), LEAVES_END - 6, note,
 		n ? "leaves" : "");
@@ -98,9 +111,16 @@ static void print_work(const struct table *table, const struct result *result)
 	unsigned n = leaf_shifts(result->system, shifts);
 	char text[UNITS_TEXT];
 	char leaves[112] = "";
+	uint64_t lookups;
 
 	if (!result->counted) {
-		fprintf(table->out, " %9s %13s %5s", "-", "-", "-");
+		fprintf(table->out, " %9s",
+			work_lookups(result, &lookups) ? units_count(text, lookups) : "-");
+		fprintf(table->out, " %13s %5s",
+			work_known(result, KERNEL_MAP_EVENT)
+				? units_count(text, result->kernel.map[KERNEL_MAP_EVENT])
+				: "-",
+			"-");
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -206,6 +226,7 @@ void print_table(FILE *out, const struct report *report, const struct style *sty
 		last = result;
 	}
 	fprintf(out, "\n");
+	print_beside(out, report, style);
 	for (unsigned i = 0; i < table.n_hints; i++)
 		fprintf(out, "[%u] %s\n", i + 1, table.hints[i]);
 	print_summary(out, report, style);

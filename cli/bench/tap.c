@@ -6,10 +6,12 @@
  */
 #include "print.h"
 #include "units.h"
+#include "work.h"
 
 static void print_times(FILE *out, const struct result *result)
 {
 	char text[UNITS_TEXT];
+	uint64_t lookups;
 
 	fprintf(out, "# %s", result->declared ? "declared, " : "");
 	for (unsigned phase = 0; phase < PHASES; phase++)
@@ -17,8 +19,8 @@ static void print_times(FILE *out, const struct result *result)
 			fprintf(out, "%s %s, ", phase_names[phase],
 				units_time(text, result_stats(result, phase).median));
 	fprintf(out, "%s", units_size(text, result->size));
-	if (result->counted)
-		fprintf(out, ", %s look-ups", units_count(text, result->work.lookups));
+	if (work_lookups(result, &lookups))
+		fprintf(out, ", %s look-ups", units_count(text, lookups));
 	fprintf(out, " (times: %s)\n", print_note(result->system));
 }
 

@@ -73,13 +73,38 @@ static void print_leaves(FILE *out, const uint64_t leaves[64])
 		fprintf(out, "none");
 }
 
+/* All that was hit in one phase. */
+static void print_kernel_phase(FILE *out, const struct result *result, const char *phase,
+	const uint64_t counts[KERNEL_EVENTS])
+{
+	const char *comma = "";
+	char count[UNITS_TEXT];
+
+	fprintf(out, "  %s, counted: ", phase);
+	for (unsigned i = 0; i < KERNEL_EVENTS; i++) {
+		if (!counts[i])
+			continue;
+		fprintf(out, "%s%s %s", comma, kernel_event_names[i],
+			units_count(count, counts[i]));
+		comma = ", ";
+	}
+	fprintf(out, "%s%s\n", comma[0] ? "" : "nothing", tail(result));
+}
+
 static void print_work(FILE *out, const struct result *result)
 {
 	char count[UNITS_TEXT];
 	char size[UNITS_TEXT];
 
+	if (result->probed) {
+		print_kernel_phase(out, result, phase_names[PHASE_MAP], result->kernel.map);
+		print_kernel_phase(out, result, phase_names[PHASE_UNMAP], result->kernel.unmap);
+		return;
+	}
 	if (!result->counted) {
-		fprintf(out, "  work: not counted on this system%s\n", tail(result));
+		fprintf(out, "  work: not counted%s%s%s\n",
+			result->unprobed[0] ? ": " : " on this system", result->unprobed,
+			tail(result));
 		return;
 	}
 	fprintf(out, "  map: %s look-ups; leaves: ", units_count(count, result->work.lookups));
@@ -135,5 +160,6 @@ void print_verbose(FILE *out, const struct report *report, const struct style *s
 	fputc('\n', out);
 	for (size_t i = 0; i < report->n_results; i++)
 		print_result(out, &report->results[i], style);
+	print_beside(out, report, style);
 	print_summary(out, report, style);
 }

@@ -28,6 +28,7 @@ lines 6 'bar +(leaf|refused EFAULT|skipped: IOMMU_IOAS_MAP_FILE takes a memfd)'
 lines 3 'bar +refused EFAULT'
 out '[0-9]+ run, [0-9]+ skipped, 9 refused as they must be, 0 failed'
 [ -s "$work/err" ] && fail "progress is shown without a terminal"
+lines 0 'counted'
 
 # A row in the table is a result in every other output: 102, and one more for the second stride.
 rows=$((102 + 2 * 3))
@@ -102,6 +103,10 @@ out '[0-9]+ compared, 0 phases slower by more than 100000 %'
 sed '/"samples_ns"/,/]/s/[0-9][0-9]*/1/' "$work/base.json" >"$work/fast.json"
 run 1 "${quick[@]}" --runs 3 -t 'vfio_type1_iommu_anonymous_*' --compare "$work/fast.json"
 out '[0-9.]+ !'
+
+# Soft counts by itself, in every run: there is nothing to leave out.
+run 0 "${quick[@]}" -t 'vfio_type1_iommu_anonymous_demand' --no-count
+out 'anonymous +demand +2M .* 1 +[0-9]+/'
 
 # The same seed gives the same rows; colour only where it is wanted.
 run 0 "${quick[@]}" -t '*_bar' --seed 7 --color always
