@@ -9,7 +9,16 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 ARGS   ?=
 
-.PHONY: all bench test benchmark install clean format help setup-build setup-install setup-test
+# The lab: a real kernel in QEMU (docs/lab.md).
+KERNEL  ?= 7.3
+JOB     ?= bench
+CLOCK   ?= wall
+MACHINE ?=
+CONFIG  ?=
+MODULES ?=
+
+.PHONY: all bench test benchmark install clean format help lab lab-compare lab-before-after \
+	setup-build setup-install setup-test setup-lab
 
 all: setup-build $(BUILD)/build.ninja
 	@ninja -C $(BUILD) >&2
@@ -22,6 +31,17 @@ benchmark: all
 
 test: setup-test
 	@scripts/test $(ARGS)
+
+lab: setup-lab all
+	@lab/run --kernel '$(KERNEL)' --job '$(JOB)' --clock '$(CLOCK)' \
+		$(if $(MACHINE),--machine '$(MACHINE)') $(if $(CONFIG),--config '$(CONFIG)') \
+		$(if $(MODULES),--modules '$(MODULES)') $(ARGS)
+
+lab-compare: setup-lab all
+	@lab/compare '$(A)' '$(B)' $(ARGS) $(if $(MACHINE),-- --machine '$(MACHINE)')
+
+lab-before-after: setup-lab all
+	@lab/before-after $(ARGS)
 
 install: setup-install $(BUILD)/build.ninja
 	@meson setup --reconfigure --prefix=$(PREFIX) $(BUILD) >&2
@@ -41,11 +61,14 @@ help:
 	@echo 'make bench          build it, then measure: $(BUILD)/dmamap bench $$(ARGS)'
 	@echo 'make test           build it in four ways and run all tests; ARGS: only these steps'
 	@echo 'make benchmark      build it, then measure the engine alone'
+	@echo 'make lab            boot KERNEL (7.3) in QEMU and run JOB (bench) there; docs/lab.md'
+	@echo 'make lab-compare    bench kernels A and B by counted instructions, name what differs'
+	@echo 'make lab-before-after  the headline results on real kernels'
 	@echo 'make install        install below PREFIX (/usr/local), inside DESTDIR if given'
 	@echo 'make format         format the C sources with clang-format 14'
 	@echo 'make clean          remove what was built'
 
-setup-build setup-install setup-test: setup-%:
+setup-build setup-install setup-test setup-lab: setup-%:
 	@scripts/setup $*
 
 $(BUILD)/build.ninja: | setup-build
