@@ -15,10 +15,10 @@ import subprocess
 
 from labfile import CACHE, CANNOT, LAB, ROOT, LabError
 from kernel import fetch
+from qemu import ARCHES
 
 FOLDERS = ('dev', 'etc', 'lab/modules', 'proc', 'results', 'root', 'run', 'sys', 'tmp', 'usr/bin',
            'usr/lib', 'usr/lib64', 'usr/sbin', 'var/tmp')
-MACHINES = {'amd64': 'x86_64', 'arm64': 'aarch64', 'ppc64el': 'ppc64le'}
 MERGED = ('bin', 'lib', 'lib64', 'sbin')  # links into usr, as in Debian
 
 
@@ -139,7 +139,7 @@ def dmamap(tree, arch):
     """dmamap itself: from build/, or built for the kernel's architecture."""
     build = os.path.join(ROOT, 'build' if arch == 'amd64' else 'build-' + arch)
     path, system = os.path.join(build, 'dmamap'), ''
-    if os.uname().machine == MACHINES[arch]:
+    if os.uname().machine == ARCHES[arch][1]:
         if not os.path.exists(path):
             raise LabError(f'there is no {os.path.relpath(path, ROOT)}: run make', CANNOT)
         libraries = native_libraries(path)
