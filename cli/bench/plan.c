@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hugepages.h"
 #include "memory.h"
@@ -123,6 +124,18 @@ static bool any_bar(const struct plan *plan)
 	return false;
 }
 
+/* The machine's pages are this process's: 4K/2M/1G, 16K/32M or 64K/512M leaves, as Arm has them. */
+static void take_page_size(struct dmamap_machine *machine)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned shift = (unsigned)__builtin_ctzll(page);
+
+	if (shift == machine->page_shift)
+		return;
+	machine->page_shift = shift;
+	machine->leaf_sizes = page | page << (shift - 3);
+}
+
 static int open_soft(struct plan *plan, struct plan_system *system, const struct options *options,
 	struct system_info *info, struct complaint *complaint)
 {
@@ -133,6 +146,7 @@ static int open_soft(struct plan *plan, struct plan_system *system, const struct
 	if (!any_bar(plan))
 		strides &= -strides;
 	dmamap_machine_default(&machine);
+	take_page_size(&machine);
 	for (unsigned stride = 0; stride < STRIDES; stride++) {
 		struct dmamap_reason why = {0};
 		char text[256];
