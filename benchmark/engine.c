@@ -122,7 +122,6 @@ static void contiguous(unsigned shift, unsigned n)
 	struct dmamap_space *space = make_space(sizes, &table);
 	struct dmamap_access *access;
 	struct dmamap_segment segment;
-	double *maps = malloc(loops * sizeof(double));
 
 	/* Neighbours keep the tables in place; the clock is read per pair of calls. */
 	map(space, memory, iova - (1ull << 30), PAGE, 0);
@@ -161,7 +160,6 @@ static void contiguous(unsigned shift, unsigned n)
 	print(&unmapped);
 	print(&translated);
 	printf("\n");
-	free(maps);
 	dmamap_space_destroy(space);
 	dmamap_memory_put(memory);
 }

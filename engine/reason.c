@@ -19,7 +19,7 @@ KIND(no_access, "neither read nor write is asked for");
 KIND(memory_range, "bytes {0x} to {1x} are asked of memory that is {2x} bytes long");
 KIND(memory_read_only, "the memory allows access {0d} (1 read, 2 write), {1d} is asked for");
 KIND(overlap, "iova {0x}-{1x} overlaps the area {2x}-{3x}");
-KIND(area_limit, "{0d} areas are mapped, and the limit is {0d}");
+KIND(area_limit, "{0d} areas are mapped, and the limit is {1d}");
 KIND(reserved, "iova {0x}-{1x} overlaps reserved {2x}-{3x} ({t})");
 KIND(aperture, "iova {0x}-{1x} ends past {2x}, the last that the page table translates");
 KIND(cut, "the range {0x}-{1x} cuts the area {2x}-{3x}: unmap all of it, or none");

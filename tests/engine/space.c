@@ -147,11 +147,17 @@ static void area_limit(void **state)
 	struct dmamap_space_config config = {.area_limit = 3};
 	struct fixture *f = *state;
 	struct dmamap_space *old = f->space;
+	char text[80];
 
 	assert_int_equal(dmamap_space_create(&config, &f->space), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(map(f, i * K(4), K(4)), 0);
 	assert_refused(map(f, K(12), K(4)), &f->why, ENOSPC, &dmamap_reason_area_limit);
+	assert_int_equal(f->why.number[0], 3);
+	/* A copy of several areas can be refused below the limit: the two numbers are two. */
+	f->why.number[0] = 2;
+	dmamap_reason_format(&f->why, text, sizeof(text));
+	assert_string_equal(text, "2 areas are mapped, and the limit is 3");
 	/* An overlap is found before the limit, as in Linux. */
 	assert_refused(map(f, K(8), K(4)), &f->why, EEXIST, &dmamap_reason_overlap);
 	assert_int_equal(unmap(f, 0, K(4), NULL), 0);
