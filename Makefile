@@ -16,6 +16,8 @@ CLOCK   ?= wall
 MACHINE ?=
 CONFIG  ?=
 MODULES ?=
+SEED    ?=
+CALLS   ?=
 
 .PHONY: all bench test benchmark install clean format help lab lab-compare lab-before-after \
 	setup-build setup-install setup-test setup-lab
@@ -35,7 +37,8 @@ test: setup-test
 lab: setup-lab all
 	@lab/run --kernel '$(KERNEL)' --job '$(JOB)' --clock '$(CLOCK)' \
 		$(if $(MACHINE),--machine '$(MACHINE)') $(if $(CONFIG),--config '$(CONFIG)') \
-		$(if $(MODULES),--modules '$(MODULES)') $(ARGS)
+		$(if $(MODULES),--modules '$(MODULES)') $(if $(SEED),--set 'SEED=$(SEED)') \
+		$(if $(CALLS),--set 'CALLS=$(CALLS)') $(ARGS)
 
 lab-compare: setup-lab all
 	@lab/compare '$(A)' '$(B)' $(ARGS) $(if $(MACHINE),-- --machine '$(MACHINE)')

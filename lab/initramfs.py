@@ -78,6 +78,19 @@ class Tree:
                 elif os.path.isfile(source) and name != '.packages':
                     self.copy(source, path)
 
+    def bring(self, source, path):
+        """A file, or all files of a folder."""
+        if not os.path.exists(source):
+            raise LabError(f'there is no {source}, which the job wants as {path}')
+        if not os.path.isdir(source):
+            self.copy(source, path)
+            return
+        for base, folders, files in os.walk(source):
+            folders.sort()
+            for name in sorted(files):
+                full = os.path.join(base, name)
+                self.copy(full, os.path.join(path, os.path.relpath(full, source)))
+
     def pack(self, path):
         with gzip.open(path, 'wb', compresslevel=1) as out:
             for number, name in enumerate(sorted(self.files), 1):
@@ -225,7 +238,7 @@ def make(path, kernel, machine, job, variables):
     if job.dmamap:
         dmamap(tree, kernel.arch)
     for source, target in job.files:
-        tree.copy(source, target)
+        tree.bring(source, target)
     tree.copy(os.path.join(LAB, 'init'), 'init')
     tree.copy(os.path.join(LAB, 'helpers.sh'), 'lab/helpers.sh')
     tree.copy(job.path, 'lab/job')

@@ -85,6 +85,19 @@ class Image(unittest.TestCase):
         self.assertEqual(found['usr/lib/one'][1], b'first')
         self.assertEqual(found['usr/bin/odd'], (0o100755, b'12345'))
 
+    def test_a_folder_comes_with_all_its_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, 'deep'))
+            for name in ('one.case', 'deep/two.case'):
+                with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                    file.write(name)
+            tree = initramfs.Tree()
+            tree.bring(folder, 'cases')
+            with self.assertRaisesRegex(labfile.LabError, 'there is no .*/nothing, which'):
+                tree.bring(os.path.join(folder, 'nothing'), 'x')
+        self.assertEqual(tree.files['cases/one.case'][1], b'one.case')
+        self.assertEqual(tree.files['cases/deep/two.case'][1], b'deep/two.case')
+
     def test_modules_come_after_what_they_depend_on(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, depends in (('vfio-pci', 'vfio-pci-core'), ('vfio', 'irqbypass'),
