@@ -377,6 +377,82 @@ static void many_areas(unsigned n)
 	free(sequential.order);
 }
 
+/* ------------------------------------------------------------------- dirty */
+
+static void count_leaf(void *argument, uint64_t first, uint64_t last)
+{
+	(void)first;
+	(void)last;
+	++*(uint64_t *)argument;
+}
+
+/* Translates for a write to each of @n leaves of 4K; ns a leaf. */
+static double write_each(struct dmamap_access *access, unsigned n)
+{
+	struct dmamap_segment segment;
+	double start;
+
+	dmamap_access_enter(access);
+	start = now();
+	for (unsigned i = 0; i < n; i++)
+		check(dmamap_translate(access, i * PAGE, 64, DMAMAP_WRITE, &segment, 1, NULL),
+			"translate");
+	start = (now() - start) / n;
+	dmamap_access_leave(access);
+	return start;
+}
+
+/* Reads what is dirty and makes it clean; ns for each of @n leaves, of which @dirty are dirty. */
+static double read_dirty(struct dmamap_table *table, unsigned n, uint64_t dirty)
+{
+	uint64_t found = 0;
+	double start = now();
+
+	check(dmamap_table_dirty_read(table, 0, UINT64_MAX, 0, count_leaf, &found), "dirty");
+	start = (now() - start) / n;
+	check(found == dirty ? 0 : -EINVAL, "dirty leaves");
+	return start;
+}
+
+/* Writes to 1 GiB of 4K leaves, untracked and tracked, and reading what is dirty. */
+static void dirty(void)
+{
+	struct figure off = {0}, started = {0}, first = {0}, later = {0}, all = {0}, none = {0};
+	unsigned n = 1u << 18;
+	struct dmamap_memory *memory = make_memory(n * PAGE);
+	struct dmamap_access *access;
+	struct dmamap_table *table;
+	struct dmamap_space *space = make_space(1ull << 12, &table);
+
+	map(space, memory, 0, n * PAGE, 0);
+	check(dmamap_access_create(table, &access), "access");
+	for (unsigned r = 0; r < rounds; r++) {
+		double start;
+
+		add(&off, write_each(access, n));
+		start = now();
+		dmamap_table_dirty_start(table);
+		add(&started, (now() - start) / n);
+		add(&first, write_each(access, n));
+		add(&later, write_each(access, n));
+		add(&all, read_dirty(table, n, n));
+		add(&none, read_dirty(table, n, 0));
+		dmamap_table_dirty_stop(table);
+	}
+	printf("  untracked   first write   later write         start    read dirty    read "
+	       "clean\n");
+	print(&off);
+	print(&first);
+	print(&later);
+	print(&started);
+	print(&all);
+	print(&none);
+	printf("\n");
+	dmamap_access_destroy(access);
+	dmamap_space_destroy(space);
+	dmamap_memory_put(memory);
+}
+
 /* ------------------------------------------------------------------- waits */
 
 static struct dmamap_table *wait_table;
@@ -475,6 +551,9 @@ int main(int argc, char **argv)
 	       "   dependent      same region   bytes\n");
 	for (unsigned n = 1000; n <= most; n *= n == 1000 ? 100 : 10)
 		many_areas(n);
+	printf("\nDirty tracking, 1 GiB of 4K leaves: ns a leaf; a write is a translation for "
+	       "one\n");
+	dirty();
 	printf("\nOther threads\n");
 	waits();
 	return 0;

@@ -11,6 +11,9 @@
  * which grows with each unmap. A section that still sees the old generation
  * was open before the unmap, which then waits for it; one that starts later
  * sees the new generation and looks again.
+ *
+ * A write to a clean leaf (dirty.c) finds that the leaf does not allow it, and
+ * marks it in walk(). Nothing else here knows that writes are tracked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -121,11 +124,14 @@ static int walk(struct dmamap_access *access, uint64_t generation, uint64_t iova
 	uint64_t item, end, next;
 	unsigned allowed;
 
-	if (!pagetable_walk(pt, iova, &hit))
-		return DMAMAP_REFUSE(why, &dmamap_reason_not_mapped, EFAULT, NULL, iova);
-	allowed = hit.entry & PT_PROT;
-	if (prot & ~allowed)
-		return DMAMAP_REFUSE(why, &dmamap_reason_prot, EPERM, NULL, iova, allowed, prot);
+	do {
+		if (!pagetable_walk(pt, iova, &hit))
+			return DMAMAP_REFUSE(why, &dmamap_reason_not_mapped, EFAULT, NULL, iova);
+		allowed = pagetable_prot(hit.entry);
+		if (prot & ~allowed)
+			return DMAMAP_REFUSE(
+				why, &dmamap_reason_prot, EPERM, NULL, iova, allowed, prot);
+	} while (prot & ~(unsigned)hit.entry && !pagetable_mark(&hit));
 	item = (uint64_t)1 << hit.shift;
 	end = iova | (item - 1);
 	/* Neighbours that go on where this leaf ends are one run with it. */
@@ -133,7 +139,7 @@ static int walk(struct dmamap_access *access, uint64_t generation, uint64_t iova
 	while (end < last && ++hit.index < 1u << pt->bits) {
 		uint64_t entry = __atomic_load_n(&hit.node[hit.index], __ATOMIC_ACQUIRE);
 
-		if ((entry ^ next) & ~(15ull << PT_SPLIT_SHIFT))
+		if ((entry ^ next) & ~(uint64_t)PT_LEAF)
 			break;
 		end += item;
 		next = entry + (item << PT_HOST_SHIFT);

@@ -82,7 +82,7 @@ static struct areas_leaf *descend(struct areas *areas, uint64_t iova)
 	struct areas_finger *finger = &areas->finger;
 	void *node = areas->root;
 
-	if (finger->leaf && finger->low <= iova && iova <= finger->high)
+	if (areas_near(areas, iova))
 		return finger->leaf;
 	finger->low = 0;
 	finger->high = UINT64_MAX;

@@ -89,6 +89,14 @@ struct areas_place areas_seek(struct areas *areas, uint64_t iova);
 /** areas_next() - The area that follows. */
 struct areas_place areas_next(struct areas_place place);
 
+/** areas_near() - Whether @iova belongs where the last call worked. */
+static inline bool areas_near(const struct areas *areas, uint64_t iova)
+{
+	const struct areas_finger *finger = &areas->finger;
+
+	return finger->leaf && finger->low <= iova && iova <= finger->high;
+}
+
 static inline struct area areas_at(struct areas_place place)
 {
 	const struct areas_leaf *leaf = place.leaf;

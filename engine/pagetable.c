@@ -50,15 +50,20 @@ int pagetable_start(
 	if (!sizes)
 		for (unsigned shift = granule; shift <= 30; shift += pt->bits)
 			sizes |= (uint64_t)1 << shift;
-	sizes |= (uint64_t)1 << granule;
-	pt->leaf_sizes = sizes;
-	for (unsigned shift = granule; shift < 64; shift++) {
+	for (unsigned shift = granule; shift < 64; shift++)
 		pt->level_of[shift] = (uint8_t)((shift - granule) / pt->bits);
-		if (sizes >> shift & 1 && (shift - granule) % pt->bits)
-			pt->splits = true;
-	}
+	pagetable_sizes(pt, sizes);
 	pool_start(&pt->pool, node);
 	return 0;
+}
+
+void pagetable_sizes(struct pagetable *pt, uint64_t sizes)
+{
+	pt->leaf_sizes = sizes | (uint64_t)1 << pt->granule_shift;
+	/* Never taken back: leaves of several items may be there. */
+	for (unsigned shift = pt->granule_shift; shift < 64; shift++)
+		if (sizes >> shift & 1 && (shift - pt->granule_shift) % pt->bits)
+			pt->splits = true;
 }
 
 void pagetable_stop(struct pagetable *pt)
@@ -208,6 +213,8 @@ static uint64_t run_end(const struct pagetable *pt, uint64_t iova, uint64_t last
 int pagetable_map(struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t host, unsigned prot,
 	unsigned largest)
 {
+	if (pt->tracks && prot & PT_WRITE)
+		prot ^= PT_WRITE ^ PT_CLEAN;
 	for (;;) {
 		unsigned shift = best_leaf(pt, iova, last, host, largest);
 		unsigned level = pt->level_of[shift];
@@ -225,7 +232,7 @@ int pagetable_map(struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t h
 		if (!node)
 			return -ENOMEM;
 		slot = &node[pagetable_index(pt, level, iova)];
-		entry = host << PT_HOST_SHIFT | split << PT_SPLIT_SHIFT | PT_LEAF | prot;
+		entry = host << PT_HOST_SHIFT | (split + 1) << PT_LEAF_SHIFT | prot;
 		step = (uint64_t)1 << item_shift << PT_HOST_SHIFT;
 		store_run(slot, items, entry, step);
 		*pool_word(&pt->pool, node) += items;
@@ -251,8 +258,8 @@ static unsigned clear_mixed(struct pagetable *pt, uint64_t *slot, unsigned n, un
 	unsigned cleared = 0, run = 0, split = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t entry = slot[i];
-		unsigned k = (entry >> PT_SPLIT_SHIFT) & 15;
+		uint64_t entry = pagetable_peek(&slot[i]);
+		unsigned k = pagetable_leaf_items(entry);
 
 		if (!entry)
 			continue;
@@ -269,9 +276,10 @@ static unsigned clear_mixed(struct pagetable *pt, uint64_t *slot, unsigned n, un
 	return cleared + run;
 }
 
-/* Clears entries that are leaves of their own or nothing; returns how many were in use. */
+/* Clears entries that are leaves of one item or nothing; returns how many were in use. */
 static unsigned clear_run(uint64_t *slot, unsigned n)
 {
+	const uint64_t one_item = (uint64_t)1 << PT_LEAF_SHIFT;
 	uint64_t used = 0;
 	unsigned i = 0;
 
@@ -279,18 +287,18 @@ static unsigned clear_run(uint64_t *slot, unsigned n)
 	pair counts = {0, 0};
 
 	if (n && (uintptr_t)slot & 8) {
-		used = slot[0] / PT_LEAF & 1;
+		used = slot[0] / one_item & 1;
 		store(&slot[0], 0);
 		i = 1;
 	}
 	for (; i + 2 <= n; i += 2) {
-		counts += *(pair *)&slot[i] / PT_LEAF & 1;
+		counts += *(pair *)&slot[i] / one_item & 1;
 		*(volatile pair *)&slot[i] = (pair){0, 0};
 	}
 	used += counts[0] + counts[1];
 #endif
 	for (; i < n; i++) {
-		used += slot[i] / PT_LEAF & 1;
+		used += pagetable_peek(&slot[i]) / one_item & 1;
 		store(&slot[i], 0);
 	}
 	return (unsigned)used;
@@ -325,7 +333,7 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 		uint64_t *child;
 		unsigned run = 0;
 
-		while (i + run <= to && node[i + run] & PT_LEAF && !(node[i + run] & PT_TABLE))
+		while (i + run <= to && pagetable_peek(&node[i + run]) & PT_LEAF)
 			run++;
 		if (run) {
 			*live -= clear_leaves(pt, &node[i], run, level);
@@ -345,28 +353,48 @@ static void clear(struct pagetable *pt, uint64_t *node, unsigned level, uint64_t
 	}
 }
 
+/* The lowest node on the way to @iova, which the root spans; NULL: there is none. */
+static uint64_t *lowest_node(const struct pagetable *pt, uint64_t iova)
+{
+	uint64_t entry = pt->root, mask = ((uint64_t)1 << pt->bits) - 1;
+
+	for (unsigned shift = entry & 63; shift != pt->granule_shift; shift -= pt->bits) {
+		entry = pagetable_peek(&pagetable_node(entry)[iova >> shift & mask]);
+		if (!(entry & PT_TABLE))
+			return NULL;
+	}
+	return pagetable_node(entry);
+}
+
 /*
  * The usual case, without recursion: leaves in one node of the lowest level,
  * which keeps others. False: there is more to do, or all of it.
  */
 static bool clear_within_node(struct pagetable *pt, uint64_t first, uint64_t last)
 {
-	uint64_t *node = pagetable_node(pt->root);
+	uint64_t *node;
 	unsigned from, n;
 
 	if ((first ^ last) >> pt->granule_shift >> pt->bits)
 		return false;
-	for (unsigned level = pt->level; level; level--) {
-		uint64_t entry = node[pagetable_index(pt, level, first)];
-
-		if (!(entry & PT_TABLE))
-			return false;
-		node = pagetable_node(entry);
-	}
+	node = lowest_node(pt, first);
+	if (!node)
+		return false;
 	from = pagetable_index(pt, 0, first);
 	n = pagetable_index(pt, 0, last) - from + 1;
 	*pool_word(&pt->pool, node) -= clear_leaves(pt, &node[from], n, 0);
 	return *pool_word(&pt->pool, node) != 0;
+}
+
+void pagetable_fetch(const struct pagetable *pt, uint64_t iova)
+{
+	uint64_t *node;
+
+	if (!pt->root || !pagetable_spans(pt, pt->level, iova))
+		return;
+	node = lowest_node(pt, iova);
+	if (node)
+		__builtin_prefetch(&node[pagetable_index(pt, 0, iova)], 1);
 }
 
 void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired)

@@ -10,7 +10,7 @@
  *
  *	0			nothing
  *	node | TABLE		a node of the level below
- *	host << 8 | k << 4 | LEAF | prot
+ *	host << 8 | (k + 1) << 4 | prot
  *				a leaf: the host address of this item's first
  *				byte (any byte: host memory is below 2^56), what
  *				a device may do, and k: the leaf is one of 2^k
@@ -19,13 +19,17 @@
  * Every item of such a larger leaf holds its own address, so that readers need
  * not know of k.
  *
+ * While writes are tracked (dirty.c), a leaf that may be written to but was
+ * not has CLEAN in place of WRITE: the first write goes the slow way.
+ *
  * A node knows how many of its entries are in use (its pool word). The last
  * one out frees the node, so that an empty range holds no memory.
  *
  * Locking. Writers hold the space's lock. Readers (pagetable_walk) hold none;
  * they are within an RCU read section (rcu.h). Entries are written and read
  * atomically; a node is complete before it is linked, and is freed by the
- * caller of pagetable_unmap() only when readers that may see it are gone.
+ * caller of pagetable_unmap() only when readers that may see it are gone. The
+ * one thing that readers change is CLEAN to WRITE (pagetable_mark).
  */
 #ifndef DMAMAP_ENGINE_PAGETABLE_H
 #define DMAMAP_ENGINE_PAGETABLE_H
@@ -36,13 +40,14 @@
 #include "dmamap/engine.h"
 #include "engine/pool.h"
 
-#define PT_READ	       DMAMAP_READ
-#define PT_WRITE       DMAMAP_WRITE
-#define PT_PROT	       3u
-#define PT_TABLE       4u
-#define PT_LEAF	       8u
-#define PT_SPLIT_SHIFT 4
-#define PT_HOST_SHIFT  8
+#define PT_READ	      DMAMAP_READ
+#define PT_WRITE      DMAMAP_WRITE
+#define PT_PROT	      3u
+#define PT_TABLE      4u
+#define PT_CLEAN      8u
+#define PT_LEAF	      0xf0u /* k + 1: not 0 in a leaf, 0 in all else */
+#define PT_LEAF_SHIFT 4
+#define PT_HOST_SHIFT 8
 
 struct pagetable {
 	uint64_t root;	     /* node | log2 of what its items span, 0: empty; atomic */
@@ -52,6 +57,7 @@ struct pagetable {
 	uint8_t bits;	/* log2 of the entries of a node */
 	uint8_t output; /* enum dmamap_output */
 	bool splits;	/* some leaf size takes several items */
+	bool tracks;	/* writes are tracked: new leaves begin clean */
 	uint64_t leaf_sizes;
 	uint64_t last;	      /* the last IOVA that it translates */
 	uint8_t level_of[64]; /* of a leaf size */
@@ -64,6 +70,8 @@ struct pagetable {
 /** pagetable_start() - 0, or -EINVAL and a reason: a shape that cannot be. */
 int pagetable_start(
 	struct pagetable *pt, const struct dmamap_table_config *config, struct dmamap_reason *why);
+/** pagetable_sizes() - Leaves are of these sizes from now on; none is below the granule. */
+void pagetable_sizes(struct pagetable *pt, uint64_t sizes);
 /** pagetable_stop() - Free everything; no reader is left. */
 void pagetable_stop(struct pagetable *pt);
 
@@ -86,6 +94,8 @@ int pagetable_map(struct pagetable *pt, uint64_t iova, uint64_t last, uint64_t h
  *	added to; several tables may share it
  */
 void pagetable_unmap(struct pagetable *pt, uint64_t first, uint64_t last, void **retired);
+/** pagetable_fetch() - Bring the entry of @iova, which a change is about to need. */
+void pagetable_fetch(const struct pagetable *pt, uint64_t iova);
 /** pagetable_free() - Free a list of nodes that no reader can see any more. */
 void pagetable_free(void *retired);
 
@@ -113,6 +123,24 @@ static inline bool pagetable_spans(const struct pagetable *pt, unsigned level, u
 	unsigned shift = pagetable_item_shift(pt, level + 1);
 
 	return shift >= 64 || !(iova >> shift);
+}
+
+/* Log2 of the items of a leaf. */
+static inline unsigned pagetable_leaf_items(uint64_t entry)
+{
+	return (unsigned)(entry >> PT_LEAF_SHIFT & 15) - 1;
+}
+
+/* What a device may do with a leaf, clean or not. */
+static inline unsigned pagetable_prot(uint64_t entry)
+{
+	return (entry | (entry & PT_CLEAN) / (PT_CLEAN / PT_WRITE)) & PT_PROT;
+}
+
+/* An entry, read by a writer while readers may mark it. */
+static inline uint64_t pagetable_peek(const uint64_t *entry)
+{
+	return __atomic_load_n(entry, __ATOMIC_RELAXED);
 }
 
 /* What an entry, or the root, points to. */
@@ -162,20 +190,21 @@ static inline bool pagetable_walk(
 	return pagetable_walk_nodes(root, iova, pt->bits, hit);
 }
 
-/** pagetable_fetch() - Bring the entry of @iova, which a change is about to need. Under the lock.
+/**
+ * pagetable_mark() - A device is about to write to a clean leaf: make it dirty.
+ * Within the read section that found it.
+ *
+ * Return: false: the entry is no longer what was found; look again.
  */
-static inline void pagetable_fetch(const struct pagetable *pt, uint64_t iova)
+static inline bool pagetable_mark(struct pagetable_hit *hit)
 {
-	uint64_t entry = pt->root;
+	uint64_t clean = hit->entry, dirty = clean ^ PT_CLEAN ^ PT_WRITE;
 
-	if (!entry || !pagetable_spans(pt, pt->level, iova))
-		return;
-	for (unsigned level = pt->level; level; level--) {
-		entry = pagetable_node(entry)[pagetable_index(pt, level, iova)];
-		if (!(entry & PT_TABLE))
-			return;
-	}
-	__builtin_prefetch(&pagetable_node(entry)[pagetable_index(pt, 0, iova)], 1);
+	if (!__atomic_compare_exchange_n(&hit->node[hit->index], &clean, dirty, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	hit->entry = dirty;
+	return true;
 }
 
 #endif

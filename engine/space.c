@@ -30,12 +30,6 @@ static void drop(struct ending *ending, struct dmamap_memory *memory)
 	}
 }
 
-/* Whether another thread may be within an access to one of the space's tables. */
-static bool others_read(const struct dmamap_space *space)
-{
-	return space->accesses && space->owner != thread_id();
-}
-
 /* Unlocks the space and frees what is on the lists. */
 static void finish(struct dmamap_space *space, struct ending *ending, bool cleared)
 {
@@ -72,6 +66,8 @@ static uint64_t take_back(
 		space->unmaps += n;
 		for (unsigned i = 0; i < n; i++) {
 			bytes += taken[i].last - taken[i].first + 1;
+			if (area_tells(&taken[i]))
+				tables_cleared(&taken[i], space->tables, NULL);
 			drop(ending, area_memory(&taken[i]));
 		}
 		/* A sum of 2^64 is 0 in 64 bits: say as much as they can. */
@@ -91,8 +87,17 @@ static uint64_t take_one(
 		pagetable_unmap(&table->pt, area.first, area.last, &ending->retired);
 	areas_remove(&space->areas, place);
 	space->unmaps++;
+	if (area_tells(&area))
+		tables_cleared(&area, space->tables, NULL);
 	drop(ending, area_memory(&area));
 	return area.last - area.first == UINT64_MAX ? UINT64_MAX : area.last - area.first + 1;
+}
+
+/* Brings the page table's entry while the areas are searched, unless the last call was near. */
+static void fetch(const struct dmamap_space *space, uint64_t iova)
+{
+	if (space->tables && !areas_near(&space->areas, iova))
+		pagetable_fetch(&space->tables->pt, iova);
 }
 
 /* ---------------------------------------------------------------- mapping */
@@ -185,7 +190,28 @@ static int choose_place(struct dmamap_space *space, struct dmamap_map *map, size
 	return check_free(space, map->first, map->last, n, behind, why);
 }
 
-/* Makes areas of @pieces, one behind the other from @first on, and fills the tables. */
+/* Fills every table with an area. On failure leaves are left, but no memory that was told. */
+static int fill_tables(
+	struct dmamap_space *space, const struct area *area, struct dmamap_reason *why)
+{
+	for (struct dmamap_table *table = space->tables; table; table = table->next) {
+		int rc = table_fill(table, area, why);
+
+		if (rc) {
+			if (area_tells(area))
+				tables_cleared(area, space->tables, table);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Makes areas of @pieces, one behind the other from @first on, and fills the
+ * tables. On failure leaves and areas are left: take_back() them. An area is
+ * among the areas only when all tables have it, so that what take_back() tells
+ * memory is what memory was told here.
+ */
 static int insert(struct dmamap_space *space, uint64_t first, struct area *pieces, size_t n,
 	const struct areas_place *behind, struct dmamap_reason *why)
 {
@@ -194,16 +220,17 @@ static int insert(struct dmamap_space *space, uint64_t first, struct area *piece
 	for (size_t i = 0; i < n; i++) {
 		pieces[i].last = first + (pieces[i].last - pieces[i].first);
 		pieces[i].first = first;
-		if (areas_insert(&space->areas, &pieces[i], i ? NULL : behind))
+		rc = fill_tables(space, &pieces[i], why);
+		if (rc)
+			return rc;
+		if (areas_insert(&space->areas, &pieces[i], i ? NULL : behind)) {
+			if (area_tells(&pieces[i]))
+				tables_cleared(&pieces[i], space->tables, NULL);
 			return DMAMAP_REFUSE(why, &dmamap_reason_no_memory, ENOMEM, "an area", n);
+		}
 		if (area_memory(&pieces[i]))
 			dmamap_memory_get(area_memory(&pieces[i]));
 		space->maps++;
-		for (struct dmamap_table *table = space->tables; table; table = table->next) {
-			rc = table_fill(table, &pieces[i], why);
-			if (rc)
-				return rc;
-		}
 		first = pieces[i].last + 1;
 	}
 	return 0;
@@ -219,8 +246,7 @@ static int map_pieces(struct dmamap_space *space, struct dmamap_map *map, struct
 	int rc;
 
 	pthread_mutex_lock(&space->lock);
-	if (space->tables)
-		pagetable_fetch(&space->tables->pt, place.first);
+	fetch(space, place.first);
 	rc = choose_place(space, &place, n, &behind, why);
 	if (rc) {
 		pthread_mutex_unlock(&space->lock);
@@ -314,8 +340,7 @@ int dmamap_unmap(struct dmamap_space *space, uint64_t first, uint64_t last, uint
 	if (last < first)
 		return DMAMAP_REFUSE(why, &dmamap_reason_backwards, EINVAL, NULL, first, last);
 	pthread_mutex_lock(&space->lock);
-	if (space->tables)
-		pagetable_fetch(&space->tables->pt, first);
+	fetch(space, first);
 	rc = check_cut(space, first, last, &lowest, why);
 	if (rc > 0 && space->accesses && urcu_bp_read_ongoing())
 		rc = DMAMAP_REFUSE(why, &dmamap_reason_within_access, EDEADLK, NULL, first, last);
@@ -341,7 +366,7 @@ static int check_leaf(const struct dmamap_table *table, uint64_t iova, struct dm
 
 	if (!pagetable_walk(&table->pt, iova, &hit))
 		return 0;
-	leaf = (uint64_t)1 << hit.shift << ((hit.entry >> PT_SPLIT_SHIFT) & 15);
+	leaf = (uint64_t)1 << hit.shift << pagetable_leaf_items(hit.entry);
 	if (iova & (leaf - 1))
 		return DMAMAP_REFUSE(why, &dmamap_reason_leaf, EINVAL, NULL, iova, leaf);
 	return 0;
@@ -359,6 +384,10 @@ int dmamap_area_split(struct dmamap_space *space, uint64_t iova, struct dmamap_r
 		goto unlock;
 	for (struct dmamap_table *table = space->tables; table && !rc; table = table->next)
 		rc = check_leaf(table, iova, why);
+	/* An area without memory has no leaves. */
+	if (!rc && iova & (space->granule - 1))
+		rc = DMAMAP_REFUSE(why, &dmamap_reason_misaligned, EINVAL, NULL,
+			areas_at(place).first, iova - 1, space->granule);
 	if (!rc && space->area_limit && space->areas.count >= space->area_limit)
 		rc = DMAMAP_REFUSE(why, &dmamap_reason_area_limit, ENOSPC, NULL, space->areas.count,
 			space->area_limit);
@@ -376,6 +405,10 @@ int dmamap_area_split(struct dmamap_space *space, uint64_t iova, struct dmamap_r
 	if (area_memory(&upper))
 		dmamap_memory_get(area_memory(&upper));
 	space->maps++;
+	/* What was one area in each table's count is two. */
+	if (area_tells(&upper))
+		for (struct dmamap_table *table = space->tables; table; table = table->next)
+			table->told++;
 unlock:
 	pthread_mutex_unlock(&space->lock);
 	return rc;

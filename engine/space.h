@@ -42,6 +42,7 @@ struct dmamap_table {
 	struct dmamap_space *space;
 	struct dmamap_table *next;
 	struct dmamap_access *accesses;
+	uint64_t told; /* areas whose memory was told that this table is filled */
 };
 
 struct dmamap_access {
@@ -80,7 +81,29 @@ static inline unsigned area_prot(const struct area *area)
 	return area->memory & MEMORY_PROT;
 }
 
-/** table_fill() - Write an area's leaves. On failure some are left: clear them. */
+/* Whether another thread may be within an access to one of the space's tables. */
+static inline bool others_read(const struct dmamap_space *space)
+{
+	return space->accesses && space->owner != thread_id();
+}
+
+/**
+ * table_fill() - Write an area's leaves and tell its memory. On failure some
+ * leaves are left: clear them. The memory need not be told then.
+ */
 int table_fill(struct dmamap_table *table, const struct area *area, struct dmamap_reason *why);
+
+/**
+ * tables_cleared() - Tell an area's memory, while it has a reference, that the
+ * tables from @table up to @end, excluded, give it up. Where area_tells().
+ */
+void tables_cleared(
+	const struct area *area, struct dmamap_table *table, const struct dmamap_table *end);
+
+/* Whether an area's memory wants to be told. */
+static inline bool area_tells(const struct area *area)
+{
+	return area_memory(area) && __builtin_expect(area_memory(area)->ops->cleared != NULL, 0);
+}
 
 #endif

@@ -15,6 +15,9 @@
 #include "engine/rcu.h"
 #include "engine/space.h"
 
+/* No memory has this byte, so that what follows a leaf in host memory never is at 0. */
+#define HOST_LAST (((uint64_t)1 << (64 - PT_HOST_SHIFT)) - 1)
+
 struct run {
 	uint64_t iova, host, length;
 	unsigned contiguous;
@@ -32,7 +35,7 @@ static int write_run(
 		(hardware && (run->iova ^ run->host) & (granule - 1)))
 		return DMAMAP_REFUSE(why, &dmamap_reason_misaligned, EINVAL, NULL, run->host,
 			run->host + run->length - 1, granule);
-	if ((run->host + run->length - 1) >> (64 - PT_HOST_SHIFT))
+	if (run->host + run->length - 1 >= HOST_LAST)
 		return DMAMAP_REFUSE(why, &dmamap_reason_host, EFAULT, NULL, run->host,
 			run->host + run->length - 1);
 	if (pagetable_map(pt, run->iova, last, run->host, prot, hardware ? run->contiguous : 63))
@@ -41,9 +44,9 @@ static int write_run(
 	return 0;
 }
 
-int table_fill(struct dmamap_table *table, const struct area *area, struct dmamap_reason *why)
+static int write_leaves(struct dmamap_table *table, struct dmamap_memory *memory,
+	const struct area *area, struct dmamap_reason *why)
 {
-	struct dmamap_memory *memory = area_memory(area);
 	bool hardware = table->pt.output == DMAMAP_OUTPUT_HARDWARE;
 	struct run run = {.iova = area->first};
 	struct dmamap_lookup lookup = {
@@ -55,8 +58,6 @@ int table_fill(struct dmamap_table *table, const struct area *area, struct dmama
 	uint64_t left = area->last - area->first; /* bytes but one */
 	int rc;
 
-	if (!memory)
-		return 0;
 	for (;;) {
 		uint64_t length;
 		bool joins;
@@ -86,6 +87,23 @@ int table_fill(struct dmamap_table *table, const struct area *area, struct dmama
 		left -= length;
 		lookup.offset += length;
 	}
+}
+
+int table_fill(struct dmamap_table *table, const struct area *area, struct dmamap_reason *why)
+{
+	struct dmamap_memory *memory = area_memory(area);
+	int rc;
+
+	if (!memory)
+		return 0;
+	rc = write_leaves(table, memory, area, why);
+	if (rc || !memory->ops->filled)
+		return rc;
+	rc = memory->ops->filled(
+		memory, area->offset, area->offset + (area->last - area->first), why);
+	if (!rc)
+		table->told++;
+	return rc;
 }
 
 /* ------------------------------------------------------------------ space */
@@ -165,6 +183,34 @@ static void set_limits(struct dmamap_space *space)
 	}
 }
 
+void tables_cleared(
+	const struct area *area, struct dmamap_table *table, const struct dmamap_table *end)
+{
+	struct dmamap_memory *memory = area_memory(area);
+	uint64_t last = area->offset + (area->last - area->first);
+
+	for (; table != end; table = table->next) {
+		table->told--;
+		memory->ops->cleared(memory, area->offset, last);
+	}
+}
+
+/*
+ * Tells memory that the table gives everything up. The areas that it has told
+ * of are all, or when it could not be filled the lowest ones.
+ */
+static void clear_all(struct dmamap_table *table)
+{
+	struct areas_place place = areas_seek(&table->space->areas, 0);
+
+	for (; table->told; place = areas_next(place)) {
+		struct area area = areas_at(place);
+
+		if (area_tells(&area))
+			tables_cleared(&area, table, table->next);
+	}
+}
+
 static int fill_all(struct dmamap_table *table, struct dmamap_reason *why)
 {
 	struct areas_place place = areas_seek(&table->space->areas, 0);
@@ -204,7 +250,9 @@ int dmamap_table_create(struct dmamap_space *space, const struct dmamap_table_co
 	table->space = space;
 	pthread_mutex_lock(&space->lock);
 	rc = fill_all(table, why);
-	if (!rc) {
+	if (rc) {
+		clear_all(table);
+	} else {
 		table->next = space->tables;
 		space->tables = table;
 		set_limits(space);
@@ -219,6 +267,13 @@ int dmamap_table_create(struct dmamap_space *space, const struct dmamap_table_co
 	return 0;
 }
 
+void dmamap_table_leaf_sizes(struct dmamap_table *table, uint64_t leaf_sizes)
+{
+	pthread_mutex_lock(&table->space->lock);
+	pagetable_sizes(&table->pt, leaf_sizes & ~(((uint64_t)1 << table->pt.granule_shift) - 1));
+	pthread_mutex_unlock(&table->space->lock);
+}
+
 void dmamap_table_destroy(struct dmamap_table *table)
 {
 	struct dmamap_space *space;
@@ -231,6 +286,7 @@ void dmamap_table_destroy(struct dmamap_table *table)
 	/* An unmap that waits for accesses to other tables still holds nodes of this one. */
 	while (space->waiting)
 		pthread_cond_wait(&space->idle, &space->lock);
+	clear_all(table);
 	for (link = &space->tables; *link != table; link = &(*link)->next)
 		;
 	*link = table->next;

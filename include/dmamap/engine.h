@@ -80,7 +80,7 @@ DMAMAP_API extern const struct dmamap_reason_kind dmamap_reason_no_memory;
  *	included
  * @area_bytes: bytes held for the areas' bookkeeping, free ones included
  * @areas: areas mapped now
- * @waits: unmaps that had to wait for other threads' accesses
+ * @waits: unmaps and dirty reads that had to wait for other threads' accesses
  *
  * Counters only grow, but for @tables, @table_bytes*, @area_bytes and @areas.
  */
@@ -132,10 +132,26 @@ struct dmamap_lookup {
  *	held: it must not call back into a space
  * @release: the last reference is gone: free the object. May run in any
  *	thread that drops a reference, outside every lock of the engine
+ * @filled: NULL, or told that one table has taken in the bytes @offset to
+ *	@last, once for each area and table; a negative errno refuses, and the
+ *	fill is undone. For who charges or counts what is pinned. Called with
+ *	the space's lock held, as @lookup
+ * @cleared: told that one table gave up the bytes @offset to @last, which may
+ *	be a part of what @filled was told (after dmamap_area_split()); never
+ *	for a fill that was refused. NULL exactly where @filled is. Called with
+ *	the space's lock held, while the memory has a reference, and before
+ *	accesses that are under way have been waited for
+ *
+ * What @filled accepted and @cleared took back add up, byte by byte, to the
+ * areas and tables that there are, also after calls that failed. An area in a
+ * space without a table is not told of.
  */
 struct dmamap_memory_ops {
 	int (*lookup)(struct dmamap_memory *memory, struct dmamap_lookup *lookup);
 	void (*release)(struct dmamap_memory *memory);
+	int (*filled)(struct dmamap_memory *memory, uint64_t offset, uint64_t last,
+		struct dmamap_reason *why);
+	void (*cleared)(struct dmamap_memory *memory, uint64_t offset, uint64_t last);
 };
 
 /**
@@ -338,13 +354,13 @@ struct dmamap_map {
 };
 
 /**
- * dmamap_map() - Map one area and fill every table of the space.
+ * dmamap_map() - Map one area and fill every table of the space, or none.
  *
  * Checked in this order: the range (-EINVAL last < first, or misaligned for
  * a table), the memory (-EINVAL outside it, -EPERM more access than it
  * allows), -EEXIST an area overlaps, -ENOSPC the area limit, -EINVAL a
  * reserved range overlaps or a table's aperture ends before. Then the
- * memory's own errors (-EFAULT), and -ENOMEM. With DMAMAP_MAP_ALLOCATE,
+ * memory's own errors (-EFAULT, what its filled() refuses with), and -ENOMEM. With DMAMAP_MAP_ALLOCATE,
  * -ENOSPC no hole is large enough.
  */
 DMAMAP_API int dmamap_map(
@@ -401,7 +417,8 @@ DMAMAP_API bool dmamap_area_find(
  * for unmaps of VFIO_TYPE1_IOMMU on an IOMMUFD (iopt_cut_iova).
  *
  * Return: 0, also where @iova is at no area's inside; -EINVAL a leaf of some
- * table lies across it; -ENOSPC the area limit; -ENOMEM.
+ * table lies across it, or it is no multiple of dmamap_space_alignment();
+ * -ENOSPC the area limit; -ENOMEM.
  */
 DMAMAP_API int dmamap_area_split(
 	struct dmamap_space *space, uint64_t iova, struct dmamap_reason *why);
@@ -448,14 +465,67 @@ struct dmamap_table_config {
  * every area that is mapped.
  *
  * Return: 0; -EINVAL a shape that cannot be, or areas beyond its aperture;
- * -EADDRINUSE areas that are no multiple of its granule; what filling gives.
+ * -EADDRINUSE areas that are no multiple of its granule; what filling gives:
+ * the memory's own errors, -EINVAL memory that the hardware rule does not allow
+ * at this granule, -ENOMEM. On failure nothing of it is left.
  */
 DMAMAP_API int dmamap_table_create(struct dmamap_space *space,
 	const struct dmamap_table_config *config, struct dmamap_table **table,
 	struct dmamap_reason *why);
 
+/**
+ * dmamap_table_leaf_sizes() - From now on fill with leaves of these sizes: a
+ * bitmap, as in the configuration; the granule always is one of them. What is
+ * mapped keeps its leaves.
+ */
+DMAMAP_API void dmamap_table_leaf_sizes(struct dmamap_table *table, uint64_t leaf_sizes);
+
 /** dmamap_table_destroy() - Its accesses must be gone. NULL is fine. */
 DMAMAP_API void dmamap_table_destroy(struct dmamap_table *table);
+
+/**
+ * dmamap_table_dirty_start() - From now on remember which leaves devices write
+ * to. Nothing is dirty at first; started already, all is clean again.
+ * dmamap_table_dirty_stop() ends it, and forgets.
+ *
+ * A device's write marks the whole leaf, as an IOMMU does: a write that began
+ * before the call returned may be remembered or not, one that began after it
+ * is. What was not remembered has reached memory when the call returns: it
+ * waits for accesses, as dmamap_unmap() does, unless this thread is within one.
+ *
+ * Writes through host pointers of dmamap_translate() with DMAMAP_WRITE count
+ * as writes of the whole range that was asked for; where it fails, of the part
+ * before the fault. What is unmapped is forgotten, what is mapped begins clean.
+ *
+ * While it is on, the first write to each clean leaf goes the slow way; all
+ * else is as fast as ever.
+ */
+DMAMAP_API void dmamap_table_dirty_start(struct dmamap_table *table);
+DMAMAP_API void dmamap_table_dirty_stop(struct dmamap_table *table);
+
+/** Leave what is dirty dirty. */
+#define DMAMAP_DIRTY_KEEP 1u
+
+/**
+ * dmamap_table_dirty_read() - Which leaves with a byte in the range were
+ * written to, ascending; they are clean afterwards, without DMAMAP_DIRTY_KEEP.
+ * @flags: DMAMAP_DIRTY_KEEP or 0
+ * @found: called for each dirty leaf with its first and last IOVA, which may
+ *	lie outside the range; with the space's lock held, so it must not call
+ *	into the space. NULL: only make clean
+ *
+ * A write that runs beside it is seen by this read or by a later one, never
+ * lost: when leaves have become clean, the call waits for accesses as
+ * dmamap_unmap() does, so that whoever copies what was found after it returns
+ * has every write that is not found again.
+ *
+ * The work is in what is mapped, not in the range. Return: 0; -EINVAL last <
+ * first, or tracking is off; -EDEADLK without DMAMAP_DIRTY_KEEP, from within an
+ * access that this thread has entered: then nothing is read.
+ */
+DMAMAP_API int dmamap_table_dirty_read(struct dmamap_table *table, uint64_t first, uint64_t last,
+	unsigned flags, void (*found)(void *argument, uint64_t first, uint64_t last),
+	void *argument);
 
 /** dmamap_table_counters() - A snapshot of one table's work; the areas' fields are 0. */
 DMAMAP_API void dmamap_table_counters(struct dmamap_table *table, struct dmamap_counters *counters);

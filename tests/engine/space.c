@@ -440,7 +440,8 @@ static void failing_release(struct dmamap_memory *memory)
 
 static void failure_half_way(void **state)
 {
-	static const struct dmamap_memory_ops ops = {failing_lookup, failing_release};
+	static const struct dmamap_memory_ops ops = {
+		.lookup = failing_lookup, .release = failing_release};
 	struct fixture *f = *state;
 	struct failing failing = {.lookups = 0};
 	struct dmamap_map m = {
@@ -463,6 +464,106 @@ static void failure_half_way(void **state)
 	dmamap_access_destroy(access);
 }
 
+/* Memory that counts what it is told, and refuses one of its fills. */
+struct telling {
+	struct dmamap_memory memory;
+	int64_t bytes;
+	unsigned filled, cleared;
+	unsigned refuse; /* this fill is refused */
+	bool gone;	 /* told when no reference was left */
+};
+
+static int telling_lookup(struct dmamap_memory *memory, struct dmamap_lookup *lookup)
+{
+	(void)memory;
+	lookup->host = G(64) + lookup->offset;
+	lookup->length = G(1);
+	lookup->contiguous = 63;
+	return 0;
+}
+
+static int telling_filled(
+	struct dmamap_memory *memory, uint64_t offset, uint64_t last, struct dmamap_reason *why)
+{
+	struct telling *telling = (struct telling *)memory;
+
+	if (telling->refuse && !--telling->refuse)
+		return DMAMAP_REFUSE(why, &dmamap_reason_no_memory, EDQUOT, "a charge", 0);
+	telling->bytes += (int64_t)(last - offset + 1);
+	telling->filled++;
+	return 0;
+}
+
+static void telling_cleared(struct dmamap_memory *memory, uint64_t offset, uint64_t last)
+{
+	struct telling *telling = (struct telling *)memory;
+
+	telling->gone |= !memory->refs;
+	telling->bytes -= (int64_t)(last - offset + 1);
+	telling->cleared++;
+}
+
+/* One call for each area and table, undone exactly when something fails. */
+static void memory_is_told(void **state)
+{
+	static const struct dmamap_memory_ops ops = {
+		.lookup = telling_lookup,
+		.release = failing_release,
+		.filled = telling_filled,
+		.cleared = telling_cleared,
+	};
+	struct fixture *f = *state;
+	struct dmamap_table_config coarse = {.granule_shift = 16};
+	struct telling t = {.filled = 0};
+	struct dmamap_map m = {.first = M(1), .last = M(2) - 1, .memory = &t.memory, .prot = 3};
+	struct dmamap_map to = {.first = M(4), .prot = 3};
+	struct dmamap_table *second, *third;
+
+	dmamap_memory_init(&t.memory, &ops, M(1), 3);
+	assert_int_equal(dmamap_table_create(f->space, &coarse, &second, NULL), 0);
+	/* Refused by the second of two tables: the first one is undone. */
+	t.refuse = 2;
+	assert_refused(
+		dmamap_map(f->space, &m, &f->why), &f->why, EDQUOT, &dmamap_reason_no_memory);
+	assert_int_equal(t.filled, 1);
+	assert_int_equal(t.cleared, 1);
+	assert_int_equal(t.bytes, 0);
+	assert_int_equal(areas(f), 0);
+	assert_int_equal(dmamap_map(f->space, &m, NULL), 0);
+	assert_int_equal(t.bytes, 2 * M(1));
+	/* A cut changes no sum; what is copied is told part by part. */
+	assert_int_equal(dmamap_area_split(f->space, M(1) + K(256), NULL), 0);
+	assert_int_equal(t.filled, 3);
+	t.refuse = 4;
+	assert_refused(dmamap_copy(f->space, M(1) + K(128), M(2) - 1, f->space, &to, &f->why),
+		&f->why, EDQUOT, &dmamap_reason_no_memory);
+	assert_int_equal(t.bytes, 2 * M(1));
+	assert_int_equal(t.cleared, 4);
+	assert_int_equal(dmamap_copy(f->space, M(1) + K(128), M(2) - 1, f->space, &to, NULL), 0);
+	assert_int_equal(t.bytes, 2 * (M(1) + K(896)));
+	/* A table over four areas, refused at the third, then had and destroyed. */
+	t.refuse = 3;
+	assert_refused(dmamap_table_create(f->space, NULL, &third, &f->why), &f->why, EDQUOT,
+		&dmamap_reason_no_memory);
+	assert_int_equal(t.bytes, 2 * (M(1) + K(896)));
+	assert_int_equal(dmamap_table_create(f->space, NULL, &third, NULL), 0);
+	assert_int_equal(t.bytes, 3 * (M(1) + K(896)));
+	dmamap_table_destroy(second);
+	assert_int_equal(t.bytes, 2 * (M(1) + K(896)));
+	assert_int_equal(unmap(f, M(1), K(256), NULL), 0);
+	assert_int_equal(t.bytes, 2 * (K(768) + K(896)));
+	dmamap_table_destroy(third);
+	dmamap_table_destroy(f->table);
+	assert_int_equal(t.bytes, 0);
+	/* Areas stay, and an area without a table is not told of. */
+	assert_int_equal(areas(f), 3);
+	assert_int_equal(unmap(f, 0, M(16), NULL), 0);
+	/* The cut made two parts of one in each of two tables. */
+	assert_int_equal(t.cleared, t.filled + 2);
+	assert_int_equal(t.memory.refs, 1);
+	assert_false(t.gone);
+}
+
 /* Areas without memory keep IOVAs, and no device gets through. */
 static void areas_without_memory(void **state)
 {
@@ -475,6 +576,10 @@ static void areas_without_memory(void **state)
 	assert_true(dmamap_area_find(f->space, 0, UINT64_MAX, &area));
 	assert_null(area.memory);
 	assert_false(dmamap_area_find(f->space, 0, M(1) - 1, &area));
+	/* No leaf is in the way of a cut, but areas are multiples of the granule. */
+	assert_refused(dmamap_area_split(f->space, M(1) + 5, &f->why), &f->why, EINVAL,
+		&dmamap_reason_misaligned);
+	assert_int_equal(areas(f), 1);
 	assert_false(dmamap_area_find(f->space, M(2), UINT64_MAX, &area));
 }
 
@@ -513,6 +618,7 @@ int main(void)
 		TEST(split),
 		TEST(tables_come_and_go),
 		TEST(failure_half_way),
+		TEST(memory_is_told),
 		TEST(areas_without_memory),
 		TEST(a_million_areas),
 	};
