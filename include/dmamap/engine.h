@@ -360,8 +360,8 @@ struct dmamap_map {
  * a table), the memory (-EINVAL outside it, -EPERM more access than it
  * allows), -EEXIST an area overlaps, -ENOSPC the area limit, -EINVAL a
  * reserved range overlaps or a table's aperture ends before. Then the
- * memory's own errors (-EFAULT, what its filled() refuses with), and -ENOMEM. With DMAMAP_MAP_ALLOCATE,
- * -ENOSPC no hole is large enough.
+ * memory's own errors (-EFAULT, what its filled() refuses with), and -ENOMEM.
+ * With DMAMAP_MAP_ALLOCATE, -ENOSPC no hole is large enough.
  */
 DMAMAP_API int dmamap_map(
 	struct dmamap_space *space, struct dmamap_map *map, struct dmamap_reason *why);
