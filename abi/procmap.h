@@ -47,6 +47,7 @@ ABI_AT(abi_pm_scan_arg, return_mask, 88);
 
 #define ABI_PROCMAP_VMA_READABLE	 0x01
 #define ABI_PROCMAP_VMA_WRITABLE	 0x02
+#define ABI_PROCMAP_VMA_SHARED		 0x08
 #define ABI_PROCMAP_COVERING_OR_NEXT_VMA 0x10
 
 struct abi_procmap_query {

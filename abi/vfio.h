@@ -243,6 +243,9 @@ ABI_AT(vfio_pci_dependent_device, segment, 4);
 ABI_AT(vfio_pci_dependent_device, bus, 6);
 ABI_AT(vfio_pci_dependent_device, devfn, 7);
 
+#define VFIO_PCI_DEVID_OWNED	 0
+#define VFIO_PCI_DEVID_NOT_OWNED -1
+
 #define VFIO_PCI_HOT_RESET_FLAG_DEV_ID	     (1 << 0)
 #define VFIO_PCI_HOT_RESET_FLAG_DEV_ID_OWNED (1 << 1)
 
@@ -270,10 +273,11 @@ ABI_AT(vfio_pci_hot_reset, flags, 4);
 ABI_AT(vfio_pci_hot_reset, count, 8);
 ABI_AT(vfio_pci_hot_reset, group_fds, 12);
 
-#define VFIO_DEVICE_IOEVENTFD_8	 (1 << 0)
-#define VFIO_DEVICE_IOEVENTFD_16 (1 << 1)
-#define VFIO_DEVICE_IOEVENTFD_32 (1 << 2)
-#define VFIO_DEVICE_IOEVENTFD_64 (1 << 3)
+#define VFIO_DEVICE_IOEVENTFD_8		(1 << 0)
+#define VFIO_DEVICE_IOEVENTFD_16	(1 << 1)
+#define VFIO_DEVICE_IOEVENTFD_32	(1 << 2)
+#define VFIO_DEVICE_IOEVENTFD_64	(1 << 3)
+#define VFIO_DEVICE_IOEVENTFD_SIZE_MASK (0xf)
 
 struct vfio_device_ioeventfd {
 	uint32_t argsz;
@@ -319,6 +323,16 @@ ABI_AT(vfio_device_feature, data, 8);
 #define VFIO_DEVICE_FEATURE_MIG_DATA_SIZE		9
 #define VFIO_DEVICE_FEATURE_BUS_MASTER			10
 #define VFIO_DEVICE_FEATURE_DMA_BUF			11
+#define VFIO_DEVICE_FEATURE_MIG_PRECOPY_INFOv2		12
+
+/* @wakeup_eventfd is signalled when the device is used again, which ends low power. */
+struct vfio_device_low_power_entry_with_wakeup {
+	int32_t wakeup_eventfd;
+	uint32_t reserved;
+};
+ABI_SIZE(vfio_device_low_power_entry_with_wakeup, 8);
+ABI_AT(vfio_device_low_power_entry_with_wakeup, wakeup_eventfd, 0);
+ABI_AT(vfio_device_low_power_entry_with_wakeup, reserved, 4);
 
 #define VFIO_DEVICE_FEATURE_CLEAR_MASTER 0
 #define VFIO_DEVICE_FEATURE_SET_MASTER	 1

@@ -12,5 +12,6 @@ enum command_exit {
 };
 
 int bench_command(int argc, char **argv);
+int machine_command(int argc, char **argv);
 
 #endif

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices of an IOMMUFD and the page tables that they use. Binding makes a
- * DEVICE object; attaching to an IOAS makes (or shares) its HWPT object, which
- * is an engine page table; the last to detach takes it away again
- * (drivers/iommu/iommufd/device.c, hw_pagetable.c).
+ * Devices of an IOMMUFD and the page tables that they use
+ * (drivers/iommu/iommufd/device.c). Binding makes a DEVICE object. Attaching to
+ * an HWPT takes that one; attaching to an IOAS takes the first of its automatic
+ * HWPTs that suits the device, or makes one.
  *
- * iommufd->attach guards who is attached to what. A machine has one kind of
- * IOMMU, so one page table serves every device of an IOAS.
+ * The devices of a group have the same HWPT: the first one brings it, others
+ * join, and a replacement moves all of them. iommufd->attach guards who is
+ * attached to what.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft/soft.h"
+
+/* Whether a write of the device's cannot be another's interrupt. */
+static int check_interrupts(const struct soft_device *device)
+{
+	const struct dmamap_machine *machine = &device->system->machine;
+
+	if (!machine->isolated_msi && !machine->allow_unsafe_interrupts)
+		return SOFT_REFUSE(unsafe_interrupts, EPERM, device->is.bdf, 0);
+	return 0;
+}
 
 int soft_binding_create(
 	struct soft_iommufd *iommufd, struct soft_device *device, struct soft_binding **binding)
@@ -23,103 +34,22 @@ int soft_binding_create(
 		return SOFT_REFUSE(no_memory, ENOMEM, "a device", 0);
 	made->iommufd = iommufd;
 	made->device = device;
-	error = soft_group_claim(device->group, iommufd);
+	error = soft_object_reserve(iommufd, &made->object, SOFT_OBJECT_DEVICE);
 	if (error)
 		goto free_made;
-	error = soft_object_add(iommufd, &made->object, SOFT_OBJECT_DEVICE);
+	error = check_interrupts(device);
+	if (!error)
+		error = soft_group_claim(device->group, iommufd);
 	if (error)
-		goto unclaim;
+		goto abandon;
 	/* The driver is a user: IOMMU_DESTROY of a device is always -EBUSY. */
 	soft_object_use(iommufd, &made->object);
+	soft_object_complete(iommufd, &made->object);
 	soft_file_get(&iommufd->file);
 	*binding = made;
 	return 0;
-unclaim:
-	soft_group_unclaim(device->group);
-free_made:
-	free(made);
-	return error;
-}
-
-/* The table goes, the IOAS stays. Nobody uses the hwpt; iommufd->attach is held. */
-static void destroy_hwpt(struct soft_hwpt *hwpt)
-{
-	struct soft_ioas *ioas = hwpt->ioas;
-
-	pthread_mutex_lock(&ioas->lock);
-	dmamap_table_destroy(hwpt->table);
-	ioas->hwpt = NULL;
-	soft_ioas_unreserve(ioas, hwpt);
-	pthread_mutex_unlock(&ioas->lock);
-	soft_object_put(ioas->iommufd, &ioas->object);
-	free(hwpt);
-}
-
-/* A device stops using it; the last one takes it away. */
-static void put_hwpt(struct soft_iommufd *iommufd, struct soft_hwpt *hwpt)
-{
-	soft_object_put(iommufd, &hwpt->object);
-	if (!soft_object_remove(iommufd, &hwpt->object))
-		destroy_hwpt(hwpt);
-}
-
-static int check_odd_memory(struct soft_ioas *ioas)
-{
-	uint64_t page = soft_page_size(ioas->space.system), first = 0;
-	struct dmamap_area area;
-
-	if (!ioas->odd_memory)
-		return 0;
-	while (dmamap_area_find(ioas->space.space, first, UINT64_MAX, &area)) {
-		const struct soft_memory *memory = (const struct soft_memory *)area.memory;
-		uint64_t phase = (memory->phase + area.offset) & (page - 1);
-
-		if (phase)
-			return SOFT_REFUSE(
-				offset_misaligned, EADDRINUSE, NULL, area.first, area.last, phase);
-		if (area.last == UINT64_MAX)
-			break;
-		first = area.last + 1;
-	}
-	return 0;
-}
-
-/* A page table for an IOAS without one, with one user: the caller. */
-static int create_hwpt(struct soft_ioas *ioas, struct soft_hwpt **hwpt)
-{
-	struct soft_iommufd *iommufd = ioas->iommufd;
-	struct soft_hwpt *made = calloc(1, sizeof(*made));
-	int error;
-
-	if (!made)
-		return SOFT_REFUSE(no_memory, ENOMEM, "a page table", 0);
-	made->ioas = ioas;
-	error = soft_object_add(iommufd, &made->object, SOFT_OBJECT_HWPT);
-	if (error)
-		goto free_made;
-	soft_object_use(iommufd, &made->object);
-	pthread_mutex_lock(&ioas->lock);
-	error = check_odd_memory(ioas);
-	if (!error)
-		error = soft_ioas_reserve(ioas, made, soft_space_reserve_aperture);
-	if (error)
-		goto unlock;
-	error = soft_space_table(&ioas->space, ioas->small_pages_only, &made->table);
-	if (error)
-		goto unreserve;
-	ioas->hwpt = made;
-	pthread_mutex_unlock(&ioas->lock);
-	soft_object_use(iommufd, &ioas->object);
-	*hwpt = made;
-	return 0;
-unreserve:
-	soft_ioas_unreserve(ioas, made);
-unlock:
-	pthread_mutex_unlock(&ioas->lock);
-	soft_object_put(iommufd, &made->object);
-	/* Somebody may be looking at the id in vain just now, but not for long. */
-	while (soft_object_remove(iommufd, &made->object))
-		;
+abandon:
+	soft_object_abandon(iommufd, &made->object);
 free_made:
 	free(made);
 	return error;
@@ -130,7 +60,8 @@ static int reserve_for(struct soft_ioas *ioas, const struct soft_binding *bindin
 	int error;
 
 	pthread_mutex_lock(&ioas->lock);
-	error = soft_ioas_reserve(ioas, binding, soft_space_reserve_windows);
+	error = soft_ioas_reserve(
+		ioas, binding, soft_device_iommu(binding->device), soft_space_reserve_windows);
 	pthread_mutex_unlock(&ioas->lock);
 	return error;
 }
@@ -142,30 +73,58 @@ static void unreserve_for(struct soft_ioas *ioas, const struct soft_binding *bin
 	pthread_mutex_unlock(&ioas->lock);
 }
 
-static int attach_first(struct soft_binding *binding, struct soft_ioas *ioas)
+/* Whether the device's IOMMU can use the table: its driver's say. */
+static int check_serves(const struct soft_hwpt *hwpt, const struct soft_binding *binding)
+{
+	const struct dmamap_machine_iommu *iommu = soft_device_iommu(binding->device);
+
+	if (binding->device->group->pasids && !hwpt->pasids)
+		return SOFT_REFUSE(hwpt_pasid, EINVAL, NULL, hwpt->object.id);
+	if (!soft_iommu_serves(hwpt->iommu, iommu))
+		return SOFT_REFUSE(hwpt_iommu, EINVAL, binding->device->is.bdf, hwpt->object.id,
+			hwpt->iommu->aperture_bits, iommu->aperture_bits);
+	if (hwpt->dirty && !iommu->dirty)
+		return SOFT_REFUSE(hwpt_dirty, EINVAL, NULL, hwpt->object.id);
+	return 0;
+}
+
+/* The devices of a group reach the same memory. */
+static int check_group(const struct soft_binding *binding, const struct soft_hwpt *hwpt)
+{
+	const struct soft_group *group = binding->device->group;
+
+	if (group->hwpt && group->hwpt != hwpt)
+		return SOFT_REFUSE(
+			group_elsewhere, EINVAL, NULL, group->number, group->hwpt->object.id);
+	return 0;
+}
+
+static void take(struct soft_binding *binding, struct soft_hwpt *hwpt)
 {
 	struct soft_group *group = binding->device->group;
-	struct soft_hwpt *hwpt = ioas->hwpt;
-	int error;
 
-	/* The devices of a group reach the same memory. */
-	if (group->hwpt && group->hwpt != hwpt)
-		return SOFT_REFUSE(group_elsewhere, EINVAL, NULL, group->number);
-	error = reserve_for(ioas, binding);
-	if (error)
-		return error;
-	if (hwpt)
-		soft_object_use(binding->iommufd, &hwpt->object);
-	else
-		error = create_hwpt(ioas, &hwpt);
-	if (error) {
-		unreserve_for(ioas, binding);
-		return error;
-	}
+	soft_object_use(binding->iommufd, &hwpt->object);
 	binding->hwpt = hwpt;
 	group->hwpt = hwpt;
 	group->attached++;
-	return 0;
+}
+
+/* A device without an HWPT gets this one. */
+static int attach(struct soft_binding *binding, struct soft_hwpt *hwpt)
+{
+	int error = check_group(binding, hwpt);
+
+	if (!error)
+		error = reserve_for(hwpt->ioas, binding);
+	if (error)
+		return error;
+	if (!binding->device->group->hwpt)
+		error = check_serves(hwpt, binding);
+	if (error)
+		unreserve_for(hwpt->ioas, binding);
+	else
+		take(binding, hwpt);
+	return error;
 }
 
 /* The bindings of a group that are attached, one by one: *at starts at 0. */
@@ -187,90 +146,168 @@ static struct soft_binding *next_attached(
 	return found;
 }
 
-/* All devices of the group move at once. */
-static int replace(struct soft_binding *binding, struct soft_ioas *ioas)
+static void unreserve_group(
+	struct soft_iommufd *iommufd, struct soft_group *group, struct soft_ioas *ioas)
+{
+	struct soft_binding *one;
+
+	for (size_t at = 0; (one = next_attached(iommufd, group, &at));)
+		unreserve_for(ioas, one);
+}
+
+/* All devices of the group move from the HWPT that they have. */
+static int replace(struct soft_binding *binding, struct soft_hwpt *hwpt)
 {
 	struct soft_group *group = binding->device->group;
 	struct soft_iommufd *iommufd = binding->iommufd;
-	struct soft_hwpt *old = binding->hwpt, *hwpt = ioas->hwpt;
+	struct soft_hwpt *old = binding->hwpt;
+	bool elsewhere = old->ioas != hwpt->ioas;
 	struct soft_binding *one;
 	int error = 0;
 
 	if (hwpt == old)
 		return 0;
-	if (hwpt)
-		soft_object_use(iommufd, &hwpt->object);
-	else
-		error = create_hwpt(ioas, &hwpt);
-	if (error)
-		return error;
-	for (size_t at = 0; !error && (one = next_attached(iommufd, group, &at));)
-		error = reserve_for(ioas, one);
+	if (elsewhere)
+		for (size_t at = 0; !error && (one = next_attached(iommufd, group, &at));)
+			error = reserve_for(hwpt->ioas, one);
+	if (!error)
+		error = check_serves(hwpt, binding);
 	if (error) {
-		for (size_t at = 0; (one = next_attached(iommufd, group, &at));)
-			unreserve_for(ioas, one);
-		put_hwpt(iommufd, hwpt);
+		if (elsewhere)
+			unreserve_group(iommufd, group, hwpt->ioas);
 		return error;
 	}
+	if (elsewhere)
+		unreserve_group(iommufd, group, old->ioas);
 	for (size_t at = 0; (one = next_attached(iommufd, group, &at));) {
-		unreserve_for(old->ioas, one);
 		one->hwpt = hwpt;
 		soft_object_use(iommufd, &hwpt->object);
 	}
 	group->hwpt = hwpt;
-	/* Each device leaves the old one, and our own use of the new one ends. */
-	for (unsigned i = 0; i + 1 < group->attached; i++)
+	for (unsigned i = 1; i < group->attached; i++)
 		soft_object_put(iommufd, &old->object);
-	put_hwpt(iommufd, old);
-	soft_object_put(iommufd, &hwpt->object);
+	soft_hwpt_put(old);
 	return 0;
 }
 
-int soft_binding_attach(struct soft_binding *binding, uint32_t *pt_id)
+/* A new automatic HWPT. A first attach comes before it is filled, a replacement after. */
+static int attach_new(struct soft_binding *binding, struct soft_ioas *ioas)
+{
+	const struct dmamap_machine_iommu *iommu = soft_device_iommu(binding->device);
+	struct soft_iommufd *iommufd = binding->iommufd;
+	struct soft_hwpt *hwpt;
+	bool first = !binding->hwpt;
+	int error = 0;
+
+	if (first) {
+		error = check_group(binding, NULL);
+		if (!error)
+			error = reserve_for(ioas, binding);
+		if (error)
+			return error;
+	}
+	error = first && binding->device->group->pasids ? SOFT_REFUSE(hwpt_pasid, EINVAL, NULL, 0)
+							: soft_hwpt_create(ioas, iommu, 0, &hwpt);
+	if (error) {
+		if (first)
+			unreserve_for(ioas, binding);
+		return error;
+	}
+	if (first)
+		take(binding, hwpt);
+	else
+		error = replace(binding, hwpt);
+	if (error) {
+		soft_object_abandon(iommufd, &hwpt->object);
+		soft_hwpt_free(hwpt);
+		return error;
+	}
+	hwpt->automatic = true;
+	soft_object_complete(iommufd, &hwpt->object);
+	return 0;
+}
+
+static int attach_hwpt(struct soft_binding *binding, struct soft_hwpt *hwpt)
+{
+	return binding->hwpt ? replace(binding, hwpt) : attach(binding, hwpt);
+}
+
+/* -EINVAL of one HWPT only says that another one is wanted. */
+static int attach_ioas(struct soft_binding *binding, struct soft_ioas *ioas)
+{
+	for (struct soft_hwpt *hwpt = ioas->hwpts; hwpt; hwpt = hwpt->next) {
+		int error = hwpt->automatic ? attach_hwpt(binding, hwpt) : -EINVAL;
+
+		if (error != -EINVAL)
+			return error;
+	}
+	return attach_new(binding, ioas);
+}
+
+/* VFIO attaches the device by one of two ways, and may replace only by the same. */
+static int attach_by(struct soft_binding *binding, bool zero, uint32_t *pt_id)
 {
 	struct soft_iommufd *iommufd = binding->iommufd;
 	struct soft_object *object;
-	struct soft_ioas *ioas = NULL;
 	int error;
 
 	pthread_mutex_lock(&iommufd->attach);
 	error = soft_object_get(iommufd, *pt_id, SOFT_OBJECT_ANY, &object);
 	if (error)
 		goto out;
-	if (object->type == SOFT_OBJECT_IOAS)
-		ioas = (struct soft_ioas *)object;
+	if (binding->hwpt && binding->by_pasid_zero != zero &&
+		(object->type == SOFT_OBJECT_IOAS || object->type == SOFT_OBJECT_HWPT))
+		error = SOFT_REFUSE(
+			attached, EBUSY, binding->device->is.bdf, binding->hwpt->object.id);
+	else if (object->type == SOFT_OBJECT_IOAS)
+		error = attach_ioas(binding, (struct soft_ioas *)object);
 	else if (object->type == SOFT_OBJECT_HWPT)
-		ioas = ((struct soft_hwpt *)object)->ioas;
-	if (!ioas)
-		error = SOFT_REFUSE(object_type, EINVAL, NULL, *pt_id);
-	else if (binding->hwpt)
-		error = replace(binding, ioas);
+		error = attach_hwpt(binding, (struct soft_hwpt *)object);
 	else
-		error = attach_first(binding, ioas);
-	if (!error)
+		error = SOFT_REFUSE(object_type, EINVAL, NULL, *pt_id);
+	if (!error) {
 		*pt_id = binding->hwpt->object.id;
+		binding->by_pasid_zero = zero;
+		soft_why()->kind = NULL;
+	}
 	soft_object_put(iommufd, object);
 out:
 	pthread_mutex_unlock(&iommufd->attach);
 	return error;
 }
 
+int soft_binding_attach(struct soft_binding *binding, uint32_t *pt_id)
+{
+	return attach_by(binding, false, pt_id);
+}
+
+int soft_binding_attach_zero(struct soft_binding *binding, uint32_t *pt_id)
+{
+	return attach_by(binding, true, pt_id);
+}
+
 void soft_binding_detach(struct soft_binding *binding)
 {
 	struct soft_group *group = binding->device->group;
-	struct soft_iommufd *iommufd = binding->iommufd;
 	struct soft_hwpt *hwpt;
 
-	pthread_mutex_lock(&iommufd->attach);
+	pthread_mutex_lock(&binding->iommufd->attach);
 	hwpt = binding->hwpt;
 	if (hwpt) {
 		binding->hwpt = NULL;
+		binding->by_pasid_zero = false;
 		if (!--group->attached)
 			group->hwpt = NULL;
 		unreserve_for(hwpt->ioas, binding);
-		put_hwpt(iommufd, hwpt);
+		soft_hwpt_put(hwpt);
 	}
-	pthread_mutex_unlock(&iommufd->attach);
+	pthread_mutex_unlock(&binding->iommufd->attach);
+}
+
+void soft_binding_detach_zero(struct soft_binding *binding)
+{
+	if (binding->by_pasid_zero)
+		soft_binding_detach(binding);
 }
 
 void soft_binding_destroy(struct soft_binding *binding)
@@ -278,10 +315,10 @@ void soft_binding_destroy(struct soft_binding *binding)
 	struct soft_iommufd *iommufd = binding->iommufd;
 
 	soft_binding_detach(binding);
+	soft_pasids_detach(binding);
 	soft_group_unclaim(binding->device->group);
 	soft_object_put(iommufd, &binding->object);
-	while (soft_object_remove(iommufd, &binding->object))
-		;
+	soft_object_remove_wait(iommufd, &binding->object);
 	free(binding);
 	soft_file_put(&iommufd->file);
 }

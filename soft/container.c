@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /dev/vfio/vfio: a container holds groups, and by SET_IOMMU becomes a type1
- * address space. Without a group it may do nothing; when the last group leaves,
- * the address space goes (drivers/vfio/container.c).
+ * address space that all of them join, as do those that come later. Without a
+ * group it may do nothing; when the last group leaves, the address space goes
+ * (drivers/vfio/container.c).
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/vfio.h"
 #include "soft/soft.h"
@@ -15,25 +17,51 @@ static int check_extension(struct soft_container *container, unsigned long exten
 	int answer;
 
 	pthread_mutex_lock(&container->lock);
-	answer = soft_type1_extension(container->type1, extension);
+	answer = soft_type1_extension(container->file.system, container->type1, extension);
 	pthread_mutex_unlock(&container->lock);
 	return answer;
 }
 
+/* All groups join, the newest first, or none does. */
+static int create_type1(struct soft_container *container, unsigned long type)
+{
+	struct soft_type1 *type1;
+	size_t left = container->n_groups;
+	int error = soft_type1_create(container->file.system, type, &type1);
+
+	if (error)
+		return error;
+	while (left) {
+		error = soft_type1_attach(type1, container->groups[left - 1]);
+		if (error)
+			goto detach;
+		left--;
+	}
+	container->type1 = type1;
+	return 0;
+detach:
+	for (; left < container->n_groups; left++)
+		soft_type1_detach(type1, container->groups[left]);
+	soft_type1_destroy(type1);
+	return error;
+}
+
 static int set_iommu(struct soft_container *container, unsigned long type)
 {
-	int error = 0;
+	int error;
 
 	pthread_mutex_lock(&container->lock);
 	if (!container->n_groups)
 		error = SOFT_REFUSE(container_empty, EINVAL, NULL, 0);
 	else if (container->type1)
 		error = SOFT_REFUSE(iommu_set, EINVAL, NULL, 0);
-	else if (type != VFIO_TYPE1_IOMMU && type != VFIO_TYPE1v2_IOMMU)
+	else if (!soft_type1_extension(container->file.system, NULL, type))
 		error = SOFT_REFUSE(iommu_type, ENODEV, NULL, type);
+	else if (type == VFIO_UNMAP_ALL)
+		/* An extension that type1 has, and so the driver is asked, but no type. */
+		error = SOFT_REFUSE(iommu_type, EINVAL, NULL, type);
 	else
-		error = soft_type1_create(
-			container->file.system, type == VFIO_TYPE1v2_IOMMU, &container->type1);
+		error = create_type1(container, type);
 	pthread_mutex_unlock(&container->lock);
 	return error;
 }
@@ -109,14 +137,18 @@ int soft_container_attach(struct soft_container *container, struct soft_group *g
 		goto out;
 	groups = realloc(container->groups, (container->n_groups + 1) * sizeof(*groups));
 	if (!groups) {
-		soft_group_unclaim(group);
 		error = SOFT_REFUSE(no_memory, ENOMEM, "a group", 0);
-		goto out;
+		goto unclaim;
 	}
-	/* One machine has one kind of IOMMU: a further group shares the page table. */
 	container->groups = groups;
+	error = container->type1 ? soft_type1_attach(container->type1, group) : 0;
+	if (error)
+		goto unclaim;
 	groups[container->n_groups++] = group;
 	soft_file_get(&container->file);
+	goto out;
+unclaim:
+	soft_group_unclaim(group);
 out:
 	pthread_mutex_unlock(&container->lock);
 	return error;
@@ -124,13 +156,16 @@ out:
 
 void soft_container_detach(struct soft_container *container, struct soft_group *group)
 {
+	size_t i = 0;
+
 	pthread_mutex_lock(&container->lock);
-	for (size_t i = 0; i < container->n_groups; i++) {
-		if (container->groups[i] != group)
-			continue;
-		container->groups[i] = container->groups[--container->n_groups];
-		break;
-	}
+	if (container->type1)
+		soft_type1_detach(container->type1, group);
+	while (container->groups[i] != group)
+		i++;
+	/* In order: SET_IOMMU goes through them from the newest on. */
+	memmove(&container->groups[i], &container->groups[i + 1],
+		(--container->n_groups - i) * sizeof(struct soft_group *));
 	soft_group_unclaim(group);
 	if (!container->n_groups && container->type1) {
 		soft_type1_destroy(container->type1);
@@ -150,13 +185,14 @@ bool soft_container_ready(struct soft_container *container)
 	return ready;
 }
 
-int soft_container_access(struct soft_container *container, struct dmamap_access **access)
+int soft_container_access(struct soft_container *container, const struct soft_group *group,
+	struct dmamap_access **access)
 {
 	int error = -ENODEV;
 
 	pthread_mutex_lock(&container->lock);
 	if (container->type1)
-		error = soft_type1_access(container->type1, access);
+		error = soft_type1_access(container->type1, group, access);
 	pthread_mutex_unlock(&container->lock);
 	return error;
 }

@@ -7,24 +7,32 @@
  * The group's lock is taken first and held over opening, binding and closing:
  * it says who may open; the device's lock guards what is open.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "abi/vfio.h"
-#include "soft/soft.h"
-
-#define END_OF(type, field) (offsetof(struct type, field) + sizeof(((struct type *)0)->field))
+#include "soft/pci.h"
 
 /* A BAR's bytes are congruent to its bus address up to this, so that leaves can be as large. */
 #define BAR_ALIGNMENT (1ULL << 30)
 
-static int create_bar(struct soft_bar *bar, uint64_t size, uint64_t address)
+/* Whole pages, of this process and of the machine: a BAR can be mapped by either. */
+static uint64_t room_of(const struct soft_device *device, uint64_t size)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t room = (size + page - 1) & ~(page - 1);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), modelled = soft_page_size(device->system);
+
+	if (page < modelled)
+		page = modelled;
+	return (size + page - 1) & ~(page - 1);
+}
+
+static int create_bar(
+	const struct soft_device *device, struct soft_bar *bar, uint64_t size, uint64_t address)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), room = room_of(device, size);
 	uint64_t alignment = room < BAR_ALIGNMENT ? room : BAR_ALIGNMENT;
 	int error;
 
@@ -43,6 +51,11 @@ static int create_bar(struct soft_bar *bar, uint64_t size, uint64_t address)
 	return error;
 }
 
+const struct dmamap_machine_iommu *soft_device_iommu(const struct soft_device *device)
+{
+	return &device->system->machine.iommus[device->is.iommu];
+}
+
 int soft_device_init(struct soft_device *device, struct soft_system *system,
 	const struct dmamap_machine_device *is, struct soft_group *group)
 {
@@ -57,23 +70,22 @@ int soft_device_init(struct soft_device *device, struct soft_system *system,
 		device->bars[i].fd = -1;
 	for (unsigned i = 0; i < DMAMAP_MACHINE_BARS && !error; i++)
 		if (is->bar_size[i])
-			error = create_bar(&device->bars[i], is->bar_size[i], is->bar_address[i]);
-	soft_pci_reset_config(device);
-	return error;
+			error = create_bar(
+				device, &device->bars[i], is->bar_size[i], is->bar_address[i]);
+	return error ? error : soft_pci_init(device);
 }
 
 void soft_device_fini(struct soft_device *device)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
 	for (unsigned i = 0; i < DMAMAP_MACHINE_BARS; i++) {
 		struct soft_bar *bar = &device->bars[i];
 
 		if (bar->host)
-			munmap(bar->host, (bar->size + page - 1) & ~(page - 1));
+			munmap(bar->host, room_of(device, bar->size));
 		if (bar->fd >= 0)
 			close(bar->fd);
 	}
+	soft_pci_fini(device);
 	pthread_mutex_destroy(&device->lock);
 }
 
@@ -95,7 +107,7 @@ static int first_open(struct soft_device *device, struct soft_iommufd *iommufd)
 		device->group_file = group->opened;
 	}
 	device->open_count = 1;
-	soft_pci_enable(device);
+	soft_pci_open(device);
 	return 0;
 }
 
@@ -106,10 +118,12 @@ static struct soft_file *close_one(struct soft_device *device)
 
 	if (--device->open_count)
 		return NULL;
+	soft_pci_close(device);
 	if (device->binding) {
 		soft_binding_destroy(device->binding);
 		device->binding = NULL;
 		device->attached = false;
+		device->cdev_open = false;
 	} else {
 		device->group->container_users--;
 		group_file = device->group_file;
@@ -137,25 +151,44 @@ static void device_release(struct soft_file *file)
 	free(df);
 }
 
-static int bind_arguments(
-	struct soft_device_file *df, void *argument, struct vfio_device_bind_iommufd *bind)
+/* Before Linux 6.17 the structure had no token, and nobody looked past its end. */
+static int copy_bind(struct soft_device_file *df, void *argument,
+	struct vfio_device_bind_iommufd *bind, uint32_t *known)
 {
-	const size_t minimum = END_OF(vfio_device_bind_iommufd, out_devid);
+	const size_t minimum = SOFT_END_OF(vfio_device_bind_iommufd, out_devid);
+	const bool old = df->device->system->machine.as_kernel < DMAMAP_KERNEL(6, 17);
 	uint32_t size;
-	int error = soft_copy_in(&size, argument, sizeof(size), "vfio_device_bind_iommufd");
+	int error;
 
+	*known = old ? 0 : VFIO_DEVICE_BIND_FLAG_TOKEN;
+	if (old) {
+		memset(bind, 0, sizeof(*bind));
+		error = soft_copy_in(bind, argument, minimum, "vfio_device_bind_iommufd");
+		size = bind->argsz;
+	} else {
+		error = soft_copy_in(&size, argument, sizeof(size), "vfio_device_bind_iommufd");
+	}
 	if (error)
 		return error;
 	if (size < minimum)
 		return SOFT_REFUSE(argsz, EINVAL, "vfio_device_bind_iommufd", size, minimum);
-	error = soft_copy_struct(bind, sizeof(*bind), argument, size, "vfio_device_bind_iommufd");
+	if (old)
+		return 0;
+	return soft_copy_struct(bind, sizeof(*bind), argument, size, "vfio_device_bind_iommufd");
+}
+
+static int bind_arguments(
+	struct soft_device_file *df, void *argument, struct vfio_device_bind_iommufd *bind)
+{
+	uint32_t known;
+	int error = copy_bind(df, argument, bind, &known);
+
 	if (error)
 		return error;
 	if (bind->iommufd < 0)
 		return SOFT_REFUSE(value, EINVAL, "an IOMMUFD", (uint32_t)bind->iommufd);
-	if (bind->flags & ~(uint32_t)VFIO_DEVICE_BIND_FLAG_TOKEN)
-		return SOFT_REFUSE(flags, EINVAL, "VFIO_DEVICE_BIND_IOMMUFD", bind->flags,
-			VFIO_DEVICE_BIND_FLAG_TOKEN);
+	if (bind->flags & ~known)
+		return SOFT_REFUSE(flags, EINVAL, "VFIO_DEVICE_BIND_IOMMUFD", bind->flags, known);
 	if (df->by_group)
 		return SOFT_REFUSE(device_by_group, EINVAL, NULL, 0);
 	return 0;
@@ -202,10 +235,12 @@ static int bind_locked(struct soft_device_file *df, void *argument,
 	error = soft_copy_out(
 		(char *)argument + offsetof(struct vfio_device_bind_iommufd, out_devid),
 		&device->binding->object.id, sizeof(uint32_t), "out_devid");
-	if (error)
+	if (error) {
 		close_one(device);
-	else
+	} else {
+		device->cdev_open = true;
 		atomic_store(&df->granted, true);
+	}
 	return error;
 }
 
@@ -235,33 +270,59 @@ static int bind_iommufd(struct soft_device_file *df, void *argument)
 	return error;
 }
 
+/* What attach and detach have in common: flags, and a PASID where one is named. */
+static int pasid_arguments(const struct soft_device *device, void *argument, uint32_t argsz,
+	uint32_t flags, size_t minimum, uint32_t *pasid, const char *what)
+{
+	/* The two flags are one bit; Linux had neither before 6.15. */
+	const uint32_t known = device->system->machine.as_kernel < DMAMAP_KERNEL(6, 15)
+				       ? 0
+				       : VFIO_DEVICE_ATTACH_PASID;
+
+	_Static_assert(VFIO_DEVICE_ATTACH_PASID == VFIO_DEVICE_DETACH_PASID, "one bit");
+	if (argsz < minimum)
+		return SOFT_REFUSE(argsz, EINVAL, what, argsz, minimum);
+	if (flags & ~known)
+		return SOFT_REFUSE(flags, EINVAL, what, flags, known);
+	if (!flags)
+		return 0;
+	if (argsz < minimum + sizeof(*pasid))
+		return SOFT_REFUSE(argsz, EINVAL, what, argsz, minimum + sizeof(*pasid));
+	return soft_copy_in(pasid, (char *)argument + minimum, sizeof(*pasid), what);
+}
+
+static void detach_none(struct soft_device *device)
+{
+	if (device->attached)
+		soft_binding_detach(device->binding);
+	device->attached = false;
+}
+
 static int attach_pt(struct soft_device *device, void *argument)
 {
-	const size_t minimum = END_OF(vfio_device_attach_iommufd_pt, pt_id);
+	const size_t minimum = SOFT_END_OF(vfio_device_attach_iommufd_pt, pt_id);
 	struct vfio_device_attach_iommufd_pt attach;
 	int error = soft_copy_in(&attach, argument, minimum, "vfio_device_attach_iommufd_pt");
 
+	if (!error)
+		error = pasid_arguments(device, argument, attach.argsz, attach.flags, minimum,
+			&attach.pasid, "VFIO_DEVICE_ATTACH_IOMMUFD_PT");
 	if (error)
 		return error;
-	if (attach.argsz < minimum)
-		return SOFT_REFUSE(
-			argsz, EINVAL, "vfio_device_attach_iommufd_pt", attach.argsz, minimum);
-	if (attach.flags & ~(uint32_t)VFIO_DEVICE_ATTACH_PASID)
-		return SOFT_REFUSE(flags, EINVAL, "VFIO_DEVICE_ATTACH_IOMMUFD_PT", attach.flags,
-			VFIO_DEVICE_ATTACH_PASID);
-	if (attach.flags)
-		return SOFT_REFUSE(not_provided, EOPNOTSUPP, "attaching a PASID", 0);
 	pthread_mutex_lock(&device->lock);
-	error = soft_binding_attach(device->binding, &attach.pt_id);
+	if (attach.flags) {
+		error = soft_pasid_attach(device->binding, attach.pasid, &attach.pt_id);
+	} else {
+		error = soft_binding_attach(device->binding, &attach.pt_id);
+		device->attached = device->attached || !error;
+	}
 	if (!error) {
-		device->attached = true;
 		error = soft_copy_out(
 			(char *)argument + offsetof(struct vfio_device_attach_iommufd_pt, pt_id),
 			&attach.pt_id, sizeof(attach.pt_id), "pt_id");
-		if (error) {
-			soft_binding_detach(device->binding);
-			device->attached = false;
-		}
+		/* By the way without a PASID in either case, as the kernel does it. */
+		if (error)
+			detach_none(device);
 	}
 	pthread_mutex_unlock(&device->lock);
 	return error;
@@ -269,24 +330,20 @@ static int attach_pt(struct soft_device *device, void *argument)
 
 static int detach_pt(struct soft_device *device, void *argument)
 {
-	const size_t minimum = END_OF(vfio_device_detach_iommufd_pt, flags);
+	const size_t minimum = SOFT_END_OF(vfio_device_detach_iommufd_pt, flags);
 	struct vfio_device_detach_iommufd_pt detach;
 	int error = soft_copy_in(&detach, argument, minimum, "vfio_device_detach_iommufd_pt");
 
+	if (!error)
+		error = pasid_arguments(device, argument, detach.argsz, detach.flags, minimum,
+			&detach.pasid, "VFIO_DEVICE_DETACH_IOMMUFD_PT");
 	if (error)
 		return error;
-	if (detach.argsz < minimum)
-		return SOFT_REFUSE(
-			argsz, EINVAL, "vfio_device_detach_iommufd_pt", detach.argsz, minimum);
-	if (detach.flags & ~(uint32_t)VFIO_DEVICE_DETACH_PASID)
-		return SOFT_REFUSE(flags, EINVAL, "VFIO_DEVICE_DETACH_IOMMUFD_PT", detach.flags,
-			VFIO_DEVICE_DETACH_PASID);
-	if (detach.flags)
-		return SOFT_REFUSE(not_provided, EOPNOTSUPP, "detaching a PASID", 0);
 	pthread_mutex_lock(&device->lock);
-	if (device->attached)
-		soft_binding_detach(device->binding);
-	device->attached = false;
+	if (detach.flags)
+		soft_pasid_detach(device->binding, detach.pasid);
+	else
+		detach_none(device);
 	pthread_mutex_unlock(&device->lock);
 	return 0;
 }
@@ -304,6 +361,7 @@ static int device_ioctl(struct soft_file *file, unsigned request, void *argument
 		return bind_iommufd(df, argument);
 	if (!atomic_load(&df->granted))
 		return unbound();
+	soft_power_resume(df->device);
 	if (!df->by_group && request == VFIO_DEVICE_ATTACH_IOMMUFD_PT)
 		return attach_pt(df->device, argument);
 	if (!df->by_group && request == VFIO_DEVICE_DETACH_IOMMUFD_PT)
@@ -318,7 +376,7 @@ static ssize_t device_access(
 
 	if (!atomic_load(&df->granted))
 		return unbound();
-	return size ? soft_pci_access(df->device, buffer, size, offset, write) : 0;
+	return soft_pci_access(df->device, buffer, size, offset, write);
 }
 
 static int device_mmap(struct soft_file *file, void *address, size_t length, int prot, int flags,
@@ -421,4 +479,38 @@ int soft_device_open_group(struct soft_device *device)
 struct soft_device_file *soft_device_file_from(struct soft_file *file)
 {
 	return file->ops == &device_ops ? (struct soft_device_file *)file : NULL;
+}
+
+#define UUID_LENGTH 36
+
+static bool is_uuid(const char *text)
+{
+	for (unsigned i = 0; i < UUID_LENGTH; i++)
+		if (i == 8 || i == 13 || i == 18 || i == 23 ? text[i] != '-'
+							    : !isxdigit((unsigned char)text[i]))
+			return false;
+	return true;
+}
+
+/* vfio-pci's names: the address, and after it spaces and a token of a virtual function. */
+int soft_device_match(const struct soft_device *device, const char *name)
+{
+	static const char token[] = "vf_token=";
+	const char *bdf = device->is.bdf, *at = name + strlen(bdf);
+	bool given = false;
+
+	if (strncmp(name, bdf, strlen(bdf)) || (*at && *at != ' '))
+		return 0;
+	for (; *at; at++) {
+		if (*at == ' ')
+			continue;
+		if (given || strncmp(at, token, strlen(token)))
+			return SOFT_REFUSE(device_option, EINVAL, bdf, (uint64_t)(at - name));
+		at += strlen(token);
+		if (strlen(at) < UUID_LENGTH || !is_uuid(at))
+			return SOFT_REFUSE(device_uuid, EINVAL, bdf, (uint64_t)(at - name));
+		given = true;
+		at += UUID_LENGTH - 1;
+	}
+	return given ? SOFT_REFUSE(device_token, EINVAL, bdf, 0) : 1;
 }

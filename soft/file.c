@@ -23,11 +23,22 @@ void soft_file_init(
 	file->system = system;
 	atomic_init(&file->refs, 1);
 	atomic_init(&file->position, 0);
+	atomic_init(&file->mode, O_RDWR);
 }
 
 void soft_file_get(struct soft_file *file)
 {
 	atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
+}
+
+bool soft_file_try_get(struct soft_file *file)
+{
+	unsigned refs = atomic_load_explicit(&file->refs, memory_order_relaxed);
+
+	while (refs && !atomic_compare_exchange_weak_explicit(&file->refs, &refs, refs + 1,
+			       memory_order_relaxed, memory_order_relaxed))
+		;
+	return refs;
 }
 
 void soft_file_put(struct soft_file *file)

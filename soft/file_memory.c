@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of a file, for IOMMU_IOAS_MAP_FILE: the file's pages are found without
- * any mapping of the caller's. We map the file ourselves, congruent to its page
- * size so that its pages can be leaves, and the engine's file memory finds
- * them; they are made present when a page table first asks, as
- * memfd_pin_folios does. What the kernel only checks when it pins (the kind of
- * file, its size) is only refused here then, too.
+ * any mapping of the caller's (drivers/iommu/iommufd/pages.c, memfd_pin_folios).
+ * Mapping only remembers the file. What kind it is, and whether it is as long,
+ * is looked at whenever a page table is filled: a file may grow in between.
+ *
+ * Then we map the file ourselves, congruent to its page size so that its pages
+ * can be leaves, make its pages present, and the engine's file memory finds
+ * them. The kernel pins without regard to how the descriptor was opened and to
+ * seals; so do we as far as mmap lets us. Where a file is sealed against
+ * writing, what a device writes goes to a copy that only devices see.
+ *
+ * A file is kept open by one descriptor of ours, whatever is mapped of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,18 +36,185 @@
 /* Pages whose presence is asked at once. */
 #define WINDOW_PAGES 65536
 
+/* Our descriptors stay out of the way of the program's. */
+#define LOWEST_DESCRIPTOR 512
+
+/* One for each file, whatever is mapped of it. */
+struct soft_kept_file {
+	struct soft_kept_file *next; /* kept_files.lock */
+	unsigned users;		     /* kept_files.lock */
+	dev_t st_dev;
+	ino_t st_ino;
+	int fd;
+	bool of_pages; /* a memfd, or on hugetlbfs */
+	uint64_t page; /* of the file's own size */
+};
+
 struct file_memory {
 	struct soft_memory soft;
-	struct dmamap_memory *pages; /* NULL: it cannot be pinned */
-	void *mapping;
-	uint64_t mapped; /* bytes at @mapping */
-	char *host;	 /* the byte at @start */
+	struct soft_pins pins;
+	struct soft_system *system;
+	struct soft_kept_file *file;
 	uint64_t start;
-	uint64_t size; /* of the file; 0: not a file of pages */
-	bool of_pages;
-	bool writable;
-	bool declared;
+	pthread_mutex_t lock;	     /* two spaces may share it: until the file is mapped */
+	struct dmamap_memory *pages; /* lock; NULL: not yet mapped */
+	void *mapping;		     /* lock */
+	uint64_t mapped;	     /* lock: bytes at @mapping */
+	char *host;		     /* lock: the byte at @start */
+	bool writable;		     /* lock */
+	bool declared;		     /* lock */
 };
+
+/* --------------------------------------------------------------- the file */
+
+/* Lock held. */
+static int open_file(int fd, const struct stat *is, struct soft_kept_file **out)
+{
+	struct soft_kept_file *made = calloc(1, sizeof(*made));
+	struct statfs filesystem;
+
+	if (!made)
+		return SOFT_REFUSE(no_memory, ENOMEM, "an open file", 0);
+	made->fd = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR);
+	if (made->fd < 0)
+		made->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (made->fd < 0 || fstatfs(made->fd, &filesystem)) {
+		int error = errno;
+
+		if (made->fd >= 0)
+			close(made->fd);
+		free(made);
+		return SOFT_REFUSE(no_descriptor, error, "a file to map", 0);
+	}
+	made->st_dev = is->st_dev;
+	made->st_ino = is->st_ino;
+	made->of_pages = S_ISREG(is->st_mode) &&
+			 (filesystem.f_type == SHMEM_FILES || filesystem.f_type == HUGETLBFS_FILES);
+	made->page = filesystem.f_type == HUGETLBFS_FILES ? (uint64_t)filesystem.f_bsize
+							  : (uint64_t)sysconf(_SC_PAGESIZE);
+	*out = made;
+	return 0;
+}
+
+static int keep_file(struct soft_system *system, int fd, struct soft_kept_file **out)
+{
+	struct soft_kept_files *files = &system->kept_files;
+	struct soft_kept_file *file;
+	struct stat is;
+	int error = 0;
+
+	if (fstat(fd, &is) || fcntl(fd, F_GETFL) & O_PATH)
+		return SOFT_REFUSE(bad_fd, EBADF, NULL, (uint64_t)(unsigned)fd);
+	pthread_mutex_lock(&files->lock);
+	for (file = files->first; file; file = file->next)
+		if (file->st_ino == is.st_ino && file->st_dev == is.st_dev)
+			break;
+	if (!file) {
+		error = open_file(fd, &is, &file);
+		if (!error) {
+			file->next = files->first;
+			files->first = file;
+		}
+	}
+	if (!error) {
+		file->users++;
+		*out = file;
+	}
+	pthread_mutex_unlock(&files->lock);
+	return error;
+}
+
+static void put_file(struct soft_system *system, struct soft_kept_file *file)
+{
+	struct soft_kept_files *files = &system->kept_files;
+	struct soft_kept_file **link;
+
+	pthread_mutex_lock(&files->lock);
+	if (--file->users) {
+		file = NULL;
+	} else {
+		for (link = &files->first; *link != file; link = &(*link)->next)
+			;
+		*link = file->next;
+	}
+	pthread_mutex_unlock(&files->lock);
+	if (file)
+		close(file->fd);
+	free(file);
+}
+
+/* ------------------------------------------------------------- its mapping */
+
+static int map_copy(struct file_memory *memory, uint64_t offset)
+{
+	void *mapped = mmap(memory->mapping, memory->mapped, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, memory->file->fd, (off_t)offset);
+
+	return mapped == MAP_FAILED ? -errno : 0;
+}
+
+static int map_file(struct file_memory *memory, uint64_t offset, uint64_t page)
+{
+	char path[64];
+	int fd = memory->file->fd, again, error;
+
+	memory->writable = true;
+	error = soft_map_aligned(
+		fd, offset, memory->mapped, PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
+	if (error == -EACCES) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		again = open(path, O_RDWR | O_CLOEXEC);
+		if (again >= 0) {
+			error = soft_map_aligned(again, offset, memory->mapped,
+				PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
+			close(again);
+		}
+	}
+	if (error != -EACCES && error != -EPERM)
+		return error;
+	memory->writable = false;
+	error = soft_map_aligned(
+		fd, offset, memory->mapped, PROT_READ, page, offset, &memory->mapping);
+	if (!error && memory->soft.base.prot & DMAMAP_WRITE)
+		error = map_copy(memory, offset);
+	return error;
+}
+
+/* The whole range at once. Lock held. */
+static int map_pages(struct file_memory *memory, struct dmamap_reason *why)
+{
+	const struct soft_kept_file *file = memory->file;
+	uint64_t length = memory->soft.base.length, page = file->page, offset;
+	unsigned shift = soft_vma_declared_file(
+		&memory->system->vmas, (uint64_t)file->st_dev, (uint64_t)file->st_ino);
+	char text[64];
+	int error;
+
+	memory->declared = shift;
+	if (shift)
+		page = 1ULL << shift;
+	offset = memory->start & ~(page - 1);
+	memory->mapped = (memory->start + length - offset + file->page - 1) & ~(file->page - 1);
+	error = map_file(memory, offset, page);
+	if (error) {
+		DMAMAP_REFUSE(why, &soft_reason_file_map, -error,
+			strerror_r(-error, text, sizeof(text)), 0);
+		goto unmap;
+	}
+	memory->host = (char *)memory->mapping + (memory->start - offset);
+	if (!shift)
+		shift = 63 - (unsigned)__builtin_clzll(page);
+	error = dmamap_memory_file(memory->host, memory->start, length, DMAMAP_READ | DMAMAP_WRITE,
+		shift, &memory->pages);
+	if (!error)
+		return 0;
+	DMAMAP_REFUSE(why, &soft_reason_no_memory, -error, "a mapping", length);
+unmap:
+	if (memory->mapping)
+		munmap(memory->mapping, memory->mapped);
+	memory->mapping = NULL;
+	return error;
+}
 
 /* Makes one run of absent pages present. */
 static int fill_run(
@@ -51,9 +224,6 @@ static int fill_run(
 
 	if (!madvise(from, length, memory->writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	if (errno == EFAULT)
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_end, EINVAL, NULL,
-			memory->start + lookup->offset, memory->start + lookup->last, memory->size);
 	return DMAMAP_REFUSE(lookup->why, &soft_reason_memory_fault,
 		errno == ENOMEM ? ENOMEM : EFAULT, strerror_r(errno, text, sizeof(text)),
 		(uintptr_t)from, (uintptr_t)from + length - 1);
@@ -90,18 +260,36 @@ static int fill(struct file_memory *memory, struct dmamap_lookup *lookup)
 	return error;
 }
 
+/* What the kernel looks at when it pins: whole pages of the machine, within the file as it is. */
+static int prepare(struct file_memory *memory, struct dmamap_lookup *lookup)
+{
+	uint64_t page = soft_page_size(memory->system);
+	uint64_t first = memory->start + lookup->offset;
+	uint64_t end = (memory->start + lookup->last) | (page - 1);
+	struct stat is;
+	int error = 0;
+
+	if (!memory->file->of_pages)
+		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_kind, EINVAL, NULL, 0);
+	if (fstat(memory->file->fd, &is) || end > INT64_MAX || end >= (uint64_t)is.st_size)
+		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_end, EINVAL, NULL,
+			first & ~(page - 1), end, (uint64_t)is.st_size);
+	pthread_mutex_lock(&memory->lock);
+	if (!memory->pages)
+		error = map_pages(memory, lookup->why);
+	pthread_mutex_unlock(&memory->lock);
+	if (!error && !memory->declared)
+		error = fill(memory, lookup);
+	return error;
+}
+
 static int file_lookup(struct dmamap_memory *base, struct dmamap_lookup *lookup)
 {
 	struct file_memory *memory = (struct file_memory *)base;
 	int error;
 
-	if (!memory->of_pages)
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_kind, EINVAL, NULL, 0);
-	if (!memory->pages)
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_end, EINVAL, NULL,
-			memory->start + lookup->offset, memory->start + lookup->last, memory->size);
-	if (!lookup->state[3] && !memory->declared) {
-		error = fill(memory, lookup);
+	if (!lookup->state[3]) {
+		error = prepare(memory, lookup);
 		if (error)
 			return error;
 		lookup->state[3] = 1;
@@ -116,90 +304,52 @@ static void file_release(struct dmamap_memory *base)
 	dmamap_memory_put(memory->pages);
 	if (memory->mapping)
 		munmap(memory->mapping, memory->mapped);
+	put_file(memory->system, memory->file);
+	pthread_mutex_destroy(&memory->lock);
+	soft_pins_fini(&memory->pins);
 	free(memory);
 }
 
 static const struct dmamap_memory_ops file_ops = {
 	.lookup = file_lookup,
 	.release = file_release,
+	.filled = soft_memory_filled,
+	.cleared = soft_memory_cleared,
 };
-
-/* The kernel pins without regard to how the descriptor was opened: so do we, where we can. */
-static int map(struct file_memory *memory, int fd, uint64_t offset, uint64_t page, unsigned prot)
-{
-	char path[64], text[64];
-	int error, again;
-
-	memory->writable = true;
-	error = soft_map_aligned(
-		fd, offset, memory->mapped, PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
-	if (error == -EACCES) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		again = open(path, O_RDWR | O_CLOEXEC);
-		if (again >= 0) {
-			error = soft_map_aligned(again, offset, memory->mapped,
-				PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
-			close(again);
-		}
-	}
-	if ((error == -EACCES || error == -EPERM) && !(prot & DMAMAP_WRITE)) {
-		memory->writable = false;
-		error = soft_map_aligned(
-			fd, offset, memory->mapped, PROT_READ, page, offset, &memory->mapping);
-	}
-	if (!error)
-		return 0;
-	memory->mapping = NULL;
-	return SOFT_REFUSE(file_map, -error, strerror_r(-error, text, sizeof(text)), 0);
-}
 
 int soft_memory_file(struct soft_system *system, int fd, uint64_t start, uint64_t length,
 	unsigned prot, struct dmamap_memory **memory)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), unit = page, offset;
+	uint64_t page = soft_page_size(system);
+	struct soft_kept_file *file = NULL;
 	struct file_memory *made;
-	struct statfs filesystem;
-	unsigned shift;
-	struct stat file;
-	int error;
+	int error = keep_file(system, fd, &file);
 
-	if (fstat(fd, &file) || fstatfs(fd, &filesystem))
-		return SOFT_REFUSE(bad_fd, EBADF, NULL, (uint64_t)(unsigned)fd);
+	if (error)
+		return error;
+	if (length > UINT64_MAX - page) {
+		error = SOFT_REFUSE(too_large, EINVAL, "length", length);
+		goto put_file;
+	}
 	made = calloc(1, sizeof(*made));
-	if (!made)
-		return SOFT_REFUSE(no_memory, ENOMEM, "a mapping", length);
+	if (!made) {
+		error = SOFT_REFUSE(no_memory, ENOMEM, "a mapping", length);
+		goto put_file;
+	}
 	dmamap_memory_init(&made->soft.base, &file_ops, length,
 		prot & DMAMAP_WRITE ? DMAMAP_READ | DMAMAP_WRITE : DMAMAP_READ);
-	made->soft.phase = (unsigned)(start & (soft_page_size(system) - 1));
+	made->soft.kind = SOFT_MEMORY_FILE;
+	made->soft.phase = (unsigned)(start & (page - 1));
 	made->soft.origin = start;
+	made->soft.pins = &made->pins;
+	soft_pins_init(&made->pins, system, false);
+	made->system = system;
+	made->file = file;
 	made->start = start;
+	pthread_mutex_init(&made->lock, NULL);
 	*memory = &made->soft.base;
-	made->of_pages = S_ISREG(file.st_mode) &&
-			 (filesystem.f_type == SHMEM_FILES || filesystem.f_type == HUGETLBFS_FILES);
-	made->size = made->of_pages ? (uint64_t)file.st_size : 0;
-	if (start + length - 1 >= made->size)
-		return 0;
-	if (filesystem.f_type == HUGETLBFS_FILES)
-		unit = page = (uint64_t)filesystem.f_bsize;
-	shift = soft_vma_declared_file(&system->vmas, file.st_dev, file.st_ino);
-	if (shift) {
-		made->declared = true;
-		page = 1ULL << shift;
-	}
-	offset = start & ~(page - 1);
-	made->mapped = (start + length - offset + unit - 1) & ~(unit - 1);
-	error = map(made, fd, offset, page, prot);
-	if (error)
-		goto fail;
-	made->host = (char *)made->mapping + (start - offset);
-	if (!shift)
-		shift = 63 - (unsigned)__builtin_clzll(page);
-	error = dmamap_memory_file(
-		made->host, start, length, DMAMAP_READ | DMAMAP_WRITE, shift, &made->pages);
-	if (!error)
-		return 0;
-	SOFT_REFUSE(no_memory, -error, "a mapping", length);
-fail:
-	dmamap_memory_put(&made->soft.base);
+	return 0;
+put_file:
+	put_file(system, file);
 	return error;
 }

@@ -124,20 +124,17 @@ static int unset_container(struct soft_group *group)
 	return error;
 }
 
-/* vfio-pci takes "BDF" and "BDF vf_token=UUID"; ours are no virtual functions. */
 static int find_device(struct soft_group *group, const char *name, struct soft_device **device)
 {
 	struct soft_system *system = group->system;
 
 	for (size_t i = 0; i < system->n_devices; i++) {
 		struct soft_device *one = &system->devices[i];
-		size_t length = strlen(one->is.bdf);
+		int match = one->group == group ? soft_device_match(one, name) : 0;
 
-		if (one->group != group || strncmp(name, one->is.bdf, length))
-			continue;
-		if (name[length] == ' ' && name[length + strspn(name + length, " ")])
-			return SOFT_REFUSE(device_token, EINVAL, one->is.bdf, 0);
-		if (name[length] && name[length] != ' ')
+		if (match < 0)
+			return match;
+		if (!match)
 			continue;
 		*device = one;
 		return 0;
@@ -147,12 +144,18 @@ static int find_device(struct soft_group *group, const char *name, struct soft_d
 
 static int get_device_fd(struct soft_group *group, void *argument)
 {
+	/* A page is what the kernel reads of a name. */
+	size_t size = soft_page_size(group->system);
 	struct soft_device *device = NULL;
-	char name[4096];
-	int error = soft_copy_string(name, argument, sizeof(name), "a device's name");
+	char *name = malloc(size);
+	int error;
 
+	if (!name)
+		return SOFT_REFUSE(no_memory, ENOMEM, "a device's name", size);
+	error = soft_copy_string(name, argument, size, "a device's name");
 	if (!error)
 		error = find_device(group, name, &device);
+	free(name);
 	return error ? error : soft_device_open_group(device);
 }
 
@@ -225,4 +228,9 @@ int soft_group_open(struct soft_group *group)
 	if (fd < 0)
 		soft_file_put(&file->file);
 	return fd;
+}
+
+struct soft_group *soft_group_from(struct soft_file *file)
+{
+	return file->ops == &group_ops ? ((struct group_file *)file)->group : NULL;
 }

@@ -26,9 +26,12 @@ int soft_ioas_alloc(struct soft_command *command)
 		return error;
 	user->out_ioas_id = ioas->object.id;
 	error = soft_command_respond(command, sizeof(*user), "iommu_ioas_alloc");
-	/* The caller never learns its id; another thread that guessed it keeps it. */
-	if (error && !soft_object_remove(command->iommufd, &ioas->object))
+	if (error) {
+		soft_object_abandon(command->iommufd, &ioas->object);
 		soft_ioas_destroy(ioas);
+	} else {
+		soft_object_complete(command->iommufd, &ioas->object);
+	}
 	return error;
 }
 
@@ -48,8 +51,10 @@ int soft_ioas_iova_ranges(struct soft_command *command)
 	error = soft_ioas_get(command->iommufd, user->ioas_id, &ioas);
 	if (error)
 		return error;
+	pthread_mutex_lock(&ioas->lock);
 	user->out_iova_alignment = soft_ioas_alignment(ioas);
 	error = soft_space_ranges(&ioas->space, &ranges, &n);
+	pthread_mutex_unlock(&ioas->lock);
 	soft_object_put(command->iommufd, &ioas->object);
 	if (error)
 		return error;
@@ -186,7 +191,7 @@ int soft_ioas_map_user(struct soft_ioas *ioas, uint64_t va, uint64_t length, uin
 		return SOFT_REFUSE(length_zero, EINVAL, "a mapping", 0);
 	if (length > UINT64_MAX - soft_page_size(system))
 		return SOFT_REFUSE(too_large, EINVAL, "length", length);
-	error = soft_memory_process(system, va, length, prot, SOFT_PIN_IOMMUFD, &memory);
+	error = soft_memory_process(system, va, length, prot, &memory);
 	if (error)
 		return error;
 	error = soft_ioas_map_memory(ioas, memory, length, iova, prot, allocate);
@@ -218,7 +223,7 @@ int soft_ioas_map(struct soft_command *command)
 int soft_ioas_map_file(struct soft_command *command)
 {
 	struct iommu_ioas_map_file *user = command->data;
-	struct dmamap_memory *memory;
+	struct dmamap_memory *memory = NULL;
 	struct soft_ioas *ioas;
 	uint64_t iova = user->iova, last;
 	unsigned prot = prot_of(user->flags);
@@ -233,6 +238,9 @@ int soft_ioas_map_file(struct soft_command *command)
 	else if (__builtin_add_overflow(user->start, user->length - 1, &last))
 		error = SOFT_REFUSE(wrap, EOVERFLOW, "start", user->start, user->length);
 	else
+		error = soft_memory_dmabuf(
+			command->iommufd, user->fd, user->start, user->length, prot, &memory);
+	if (!error && !memory)
 		error = soft_memory_file(command->iommufd->file.system, user->fd, user->start,
 			user->length, prot, &memory);
 	if (error)

@@ -30,7 +30,9 @@
 
 struct vma {
 	uint64_t last;
-	bool readable, writable;
+	bool readable, writable, shared;
+	unsigned major, minor; /* of the file's device */
+	uint64_t inode;	       /* 0: no file */
 	uint64_t page_size;
 	bool all_huge; /* the plain way only: huge pages throughout */
 };
@@ -42,6 +44,7 @@ void soft_proc_init(struct soft_proc *proc)
 	pthread_mutex_init(&proc->lock, NULL);
 	proc->pid = 0;
 	proc->maps = proc->pagemap = -1;
+	proc->device_known = false;
 	atomic_init(&proc->plain, false);
 }
 
@@ -90,13 +93,76 @@ static uint64_t host_page(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int check_access(const struct vma *vma, uint64_t va, bool write, struct dmamap_reason *why)
+/* Those whose pages are only ever in memory. */
+static bool is_in_memory(const char *file_system)
+{
+	static const char *const names[] = {"tmpfs", "hugetlbfs", "ramfs", "devtmpfs", "rootfs"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(file_system, names[i]))
+			return true;
+	return false;
+}
+
+/* What kind of file system a device has; one that is mounted nowhere is the kernel's own. */
+static bool writes_back(unsigned major, unsigned minor)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	bool found = false, in_memory = true;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && !found && getline(&line, &room, file) > 0) {
+		const char *type = strstr(line, " - ");
+		unsigned its_major, its_minor;
+		char name[32];
+
+		if (sscanf(line, "%*u %*u %u:%u", &its_major, &its_minor) != 2 || !type ||
+			its_major != major || its_minor != minor)
+			continue;
+		found = true;
+		in_memory = sscanf(type, " - %31s", name) == 1 && is_in_memory(name);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return !in_memory;
+}
+
+/* The same, remembered: few devices have files that are mapped. */
+static bool device_writes_back(struct soft_proc *proc, unsigned major, unsigned minor)
+{
+	uint64_t device = (uint64_t)major << 32 | minor;
+	bool known, answer;
+
+	pthread_mutex_lock(&proc->lock);
+	known = proc->device_known && proc->device == device;
+	answer = proc->device_writes_back;
+	pthread_mutex_unlock(&proc->lock);
+	if (known)
+		return answer;
+	answer = writes_back(major, minor);
+	pthread_mutex_lock(&proc->lock);
+	proc->device = device;
+	proc->device_known = true;
+	proc->device_writes_back = answer;
+	pthread_mutex_unlock(&proc->lock);
+	return answer;
+}
+
+static int check_access(struct soft_system *system, const struct vma *vma, uint64_t va, bool write,
+	struct dmamap_reason *why)
 {
 	/* A kernel pins for writing without asking whether one may read. */
-	if (write ? vma->writable : vma->readable)
-		return 0;
-	return DMAMAP_REFUSE(
-		why, &soft_reason_memory_access, EFAULT, write ? "written" : "read", va, vma->last);
+	if (!(write ? vma->writable : vma->readable))
+		return DMAMAP_REFUSE(why, &soft_reason_memory_access, EFAULT,
+			write ? "written" : "read", va, vma->last);
+	/* The file system would not learn of a device's writes (mm/gup.c, check_vma_flags()). */
+	if (write && vma->shared && vma->inode &&
+		device_writes_back(&system->proc, vma->major, vma->minor))
+		return DMAMAP_REFUSE(
+			why, &soft_reason_memory_file, EFAULT, NULL, va, vma->last, vma->inode);
+	return 0;
 }
 
 static int populate(uint64_t first, uint64_t last, bool write, struct dmamap_reason *why)
@@ -132,6 +198,10 @@ static int query_vma(
 	vma->last = query.vma_end - 1;
 	vma->readable = query.vma_flags & ABI_PROCMAP_VMA_READABLE;
 	vma->writable = query.vma_flags & ABI_PROCMAP_VMA_WRITABLE;
+	vma->shared = query.vma_flags & ABI_PROCMAP_VMA_SHARED;
+	vma->major = query.dev_major;
+	vma->minor = query.dev_minor;
+	vma->inode = query.inode;
 	vma->page_size = query.vma_page_size;
 	return 0;
 }
@@ -197,7 +267,8 @@ static int scan(int pagemap, uint64_t va, uint64_t last, bool write, enum presen
 static int read_smaps(uint64_t va, uint64_t last, struct vma *vma, struct dmamap_reason *why)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
-	unsigned long size = 0, huge = 0, kib;
+	unsigned long size = 0, huge = 0, kib, inode;
+	unsigned major, minor;
 	bool found = false;
 	char *line = NULL;
 	size_t room = 0;
@@ -208,7 +279,8 @@ static int read_smaps(uint64_t va, uint64_t last, struct vma *vma, struct dmamap
 		unsigned long start, end;
 		char prot[5];
 
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, prot) == 3) {
+		if (sscanf(line, "%lx-%lx %4s %*x %x:%x %lu", &start, &end, prot, &major, &minor,
+			    &inode) == 6) {
 			if (found)
 				break;
 			if (va < start || va >= end)
@@ -217,6 +289,10 @@ static int read_smaps(uint64_t va, uint64_t last, struct vma *vma, struct dmamap
 			vma->last = end - 1;
 			vma->readable = prot[0] == 'r';
 			vma->writable = prot[1] == 'w';
+			vma->shared = prot[3] == 's';
+			vma->major = major;
+			vma->minor = minor;
+			vma->inode = inode;
 			vma->page_size = host_page();
 		} else if (!found) {
 			continue;
@@ -258,7 +334,7 @@ static int populate_plain(struct soft_system *system, uint64_t va, uint64_t last
 
 	if (error)
 		return error;
-	error = check_access(&vma, va, write, why);
+	error = check_access(system, &vma, va, write, why);
 	if (error)
 		return error;
 	if (last > vma.last)
@@ -283,7 +359,7 @@ static int populate_scanned(struct soft_system *system, int maps, int pagemap, u
 
 	if (error)
 		return error;
-	error = check_access(&vma, va, write, why);
+	error = check_access(system, &vma, va, write, why);
 	if (error)
 		return error;
 	if (last > vma.last)

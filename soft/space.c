@@ -79,26 +79,41 @@ int soft_counters(struct soft_system *system, struct dmamap_counters *counters)
 	return 0;
 }
 
-int soft_space_table(struct soft_space *space, bool small_pages_only, struct dmamap_table **table)
+uint64_t soft_space_leaf_sizes(const struct soft_space *space,
+	const struct dmamap_machine_iommu *iommu, bool small_pages_only)
 {
-	const struct dmamap_machine *machine = &space->system->machine;
-	uint64_t page = 1ULL << machine->page_shift;
+	uint64_t page = soft_page_size(space->system);
+
+	return small_pages_only ? iommu->leaf_sizes & (2 * page - 1) : iommu->leaf_sizes;
+}
+
+uint64_t soft_space_granule(
+	const struct soft_space *space, const struct dmamap_machine_iommu *iommu)
+{
+	uint64_t page = soft_page_size(space->system),
+		 least = iommu->leaf_sizes & -iommu->leaf_sizes;
+
+	return least < page ? least : page;
+}
+
+int soft_space_table(struct soft_space *space, const struct dmamap_machine_iommu *iommu,
+	bool small_pages_only, struct dmamap_table **table)
+{
 	const struct dmamap_table_config config = {
-		.granule_shift = machine->page_shift,
-		.leaf_sizes = small_pages_only ? page : machine->leaf_sizes & ~(page - 1),
-		.iova_bits = machine->aperture_bits,
+		.granule_shift = (unsigned)__builtin_ctzll(soft_space_granule(space, iommu)),
+		.leaf_sizes = soft_space_leaf_sizes(space, iommu, small_pages_only),
+		.iova_bits = iommu->aperture_bits,
 		.output = DMAMAP_OUTPUT_HARDWARE,
 	};
 
 	return dmamap_table_create(space->space, &config, table, soft_why());
 }
 
-int soft_space_reserve_windows(struct soft_space *space, const void *owner)
+int soft_space_reserve_windows(
+	struct soft_space *space, const struct dmamap_machine_iommu *iommu, const void *owner)
 {
-	const struct dmamap_machine *machine = &space->system->machine;
-
-	for (size_t i = 0; i < machine->n_windows; i++) {
-		const struct dmamap_machine_window *window = &machine->windows[i];
+	for (size_t i = 0; i < iommu->n_windows; i++) {
+		const struct dmamap_machine_window *window = &iommu->windows[i];
 		int error = dmamap_space_reserve(space->space, window->first, window->last, owner,
 			window->label, soft_why());
 
@@ -110,9 +125,10 @@ int soft_space_reserve_windows(struct soft_space *space, const void *owner)
 	return 0;
 }
 
-int soft_space_reserve_aperture(struct soft_space *space, const void *owner)
+int soft_space_reserve_aperture(
+	struct soft_space *space, const struct dmamap_machine_iommu *iommu, const void *owner)
 {
-	unsigned bits = space->system->machine.aperture_bits;
+	unsigned bits = iommu->aperture_bits;
 
 	if (bits >= 64)
 		return 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/soft.h"
+#include "soft/pci.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 #define VFIO_PCI    "/sys/bus/pci/drivers/vfio-pci"
@@ -47,27 +47,37 @@ static int no_file(const char *path)
 	return SOFT_REFUSE(no_file, ENOENT, path, 0);
 }
 
+static int print_line(char *to, size_t size, uint64_t first, uint64_t length, unsigned flags)
+{
+	return snprintf(to, size, "0x%016llx 0x%016llx 0x%016llx\n", (unsigned long long)first,
+		(unsigned long long)(length ? first + length - 1 : 0),
+		(unsigned long long)(length ? flags : 0));
+}
+
 /* As the kernel prints them: first and last address and flags of 6 BARs and the ROM. */
 static int print_resource(const struct soft_device *device, char *to, size_t size)
 {
-	/* IORESOURCE_MEM, and PREFETCH with MEM_64 for what lies above 4 GiB. */
-	const uint64_t memory = 0x40200, wide = 0x14220c;
+	/* IORESOURCE_SIZEALIGN with MEM or IO, and what the BAR's register has. */
+	const unsigned memory = 0x40200, io = 0x40101, wide = 0x100004, prefetch = 0x2008;
+	const unsigned rom = 0x46200;
 	int n = 0;
 
-	for (unsigned i = 0; i < DMAMAP_MACHINE_BARS + 1; i++) {
-		const struct soft_bar *bar = i < DMAMAP_MACHINE_BARS ? &device->bars[i] : NULL;
-		uint64_t last = bar && bar->size ? bar->address + bar->size - 1 : 0;
+	for (unsigned i = 0; i < DMAMAP_MACHINE_BARS; i++) {
+		const struct soft_bar *bar = &device->bars[i];
+		unsigned flags = soft_bar_flags(&device->is, i);
 
-		n += snprintf(to + n, size - (size_t)n, "0x%016llx 0x%016llx 0x%016llx\n",
-			(unsigned long long)(last ? bar->address : 0), (unsigned long long)last,
-			(unsigned long long)(!last		 ? 0
-					     : last > UINT32_MAX ? wide
-								 : memory));
+		n += print_line(to + n, size - (size_t)n, bar->address, bar->size,
+			flags & DMAMAP_BAR_IO
+				? io
+				: memory | (flags & DMAMAP_BAR_64 ? wide : 0) |
+					  (flags & DMAMAP_BAR_PREFETCH ? prefetch : 0));
 	}
+	n += print_line(to + n, size - (size_t)n, device->is.rom_size ? SOFT_ROM_ADDRESS : 0,
+		device->is.rom_size, rom);
 	return n;
 }
 
-static int device_text(const struct soft_device *device, const char *name, char *to, size_t size)
+static int device_text(struct soft_device *device, const char *name, char *to, size_t size)
 {
 	if (!strcmp(name, "vendor"))
 		return snprintf(to, size, "0x%04x\n", device->is.vendor);
@@ -77,6 +87,11 @@ static int device_text(const struct soft_device *device, const char *name, char 
 		return snprintf(to, size, "0x%06x\n", device->is.class_code);
 	if (!strcmp(name, "resource"))
 		return print_resource(device, to, size);
+	if (!strcmp(name, "config"))
+		return soft_config_copy(device, to, size);
+	/* Only to be written, in Linux; here it can be seen that it is there. */
+	if (!strcmp(name, "reset") && device->is.reset)
+		return 0;
 	return -1;
 }
 
@@ -93,11 +108,13 @@ static const struct soft_file_ops text_ops = {
 int soft_sysfs_open(struct soft_system *system, const char *path)
 {
 	const char *rest;
-	const struct soft_device *device = device_at(system, path, &rest);
+	struct soft_device *device = device_at(system, path, &rest);
 	struct soft_file *file;
-	char text[1024];
+	char text[SOFT_CONFIG_LARGEST];
 	int fd, length = device ? device_text(device, rest, text, sizeof(text)) : -1;
 
+	if (length < 0)
+		length = soft_machine_text(system, path, text, sizeof(text));
 	if (length < 0)
 		return no_file(path);
 	file = calloc(1, sizeof(*file));
@@ -137,6 +154,8 @@ ssize_t soft_sysfs_readlink(struct soft_system *system, const char *path, char *
 	const struct soft_device *device = device_at(system, path, &rest);
 	char target[96];
 
+	if (soft_machine_link(system, path, target, sizeof(target)))
+		return cut(target, buffer, size);
 	if (!device)
 		return no_file(path);
 	if (!*rest)
@@ -145,6 +164,8 @@ ssize_t soft_sysfs_readlink(struct soft_system *system, const char *path, char *
 	else if (!strcmp(rest, "iommu_group"))
 		snprintf(target, sizeof(target), "../../../kernel/iommu_groups/%u",
 			device->group->number);
+	else if (!strcmp(rest, "iommu"))
+		soft_machine_iommu_link(device, target, sizeof(target));
 	else if (!strcmp(rest, "driver"))
 		snprintf(target, sizeof(target), "../../../bus/pci/drivers/vfio-pci");
 	else if (!strcmp(rest, "subsystem"))
@@ -221,10 +242,11 @@ ssize_t soft_sysfs_list(
 	struct soft_system *system, const char *path, unsigned index, char *name, size_t size)
 {
 	const char *found = NULL;
-	char own[16];
+	char own[64];
 
 	if (!list_devices(system, path, index, &found)) {
-		if (!list_vfio(system, path, index, own))
+		if (!list_vfio(system, path, index, own) &&
+			!soft_machine_list(system, path, index, own))
 			return no_file(path);
 		found = own[0] ? own : NULL;
 	}

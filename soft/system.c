@@ -4,6 +4,7 @@
  * a path opens, and the way from a descriptor to its file's answer.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +42,10 @@ static bool number_of(const char *text, unsigned *number)
 	       !text[length];
 }
 
-static int soft_open(struct dmamap_system *base, const char *path, int flags)
+static int open_path(struct soft_system *system, const char *path)
 {
-	struct soft_system *system = enter(base);
 	unsigned number;
 
-	(void)flags;
 	if (!strcmp(path, "/dev/vfio/vfio"))
 		return soft_container_open(system);
 	if (!strcmp(path, "/dev/iommu"))
@@ -61,6 +60,18 @@ static int soft_open(struct dmamap_system *base, const char *path, int flags)
 				return soft_group_open(&system->groups[i]);
 	}
 	return soft_sysfs_open(system, path);
+}
+
+static int soft_open(struct dmamap_system *base, const char *path, int flags)
+{
+	struct soft_system *system = enter(base);
+	int fd = open_path(system, path);
+	struct soft_file *file = fd < 0 ? NULL : soft_file_find(system, fd);
+
+	if (file)
+		atomic_store(&file->mode, flags & O_ACCMODE);
+	soft_file_put(file);
+	return fd;
 }
 
 static int soft_close(struct dmamap_system *base, int fd)
@@ -94,6 +105,38 @@ static int soft_ioctl(struct dmamap_system *base, int fd, unsigned long request,
 	return result;
 }
 
+/* The first address that no program has. */
+#ifdef __x86_64__
+#define USER_END (1ULL << 47)
+#else
+#define USER_END (1ULL << 48)
+#endif
+
+static bool may_read(const struct soft_file *file)
+{
+	return (atomic_load(&file->mode) + 1) & 1;
+}
+
+static bool may_write(const struct soft_file *file)
+{
+	return (atomic_load(&file->mode) + 1) & 2;
+}
+
+/* What Linux looks at before the file does (vfs_read() and vfs_write() in fs/read_write.c). */
+static int check_access(const struct soft_file *file, const void *buffer, size_t size, bool write)
+{
+	uint64_t first = (uintptr_t)buffer, end;
+
+	if (!(write ? may_write(file) : may_read(file)))
+		return SOFT_REFUSE(file_mode, EBADF, write ? "written" : "read",
+			(unsigned)atomic_load(&file->mode));
+	if (!file->ops->access && (file->ops->ioctl || write))
+		return SOFT_REFUSE(no_io, EINVAL, file->ops->name, 0);
+	if (__builtin_add_overflow(first, size, &end) || end > USER_END)
+		return SOFT_REFUSE(pointer, EFAULT, "what a program can address", first, size);
+	return 0;
+}
+
 /* Files without an access of their own are read where their content is. */
 static ssize_t access_at(struct soft_system *system, int fd, void *buffer, size_t size,
 	const uint64_t *offset, bool write)
@@ -105,13 +148,14 @@ static ssize_t access_at(struct soft_system *system, int fd, void *buffer, size_
 	file = find(system, fd, &error);
 	if (!file)
 		return error;
-	if (file->ops->access) {
+	error = check_access(file, buffer, size, write);
+	if (error) {
+		done = error;
+	} else if (file->ops->access) {
 		done = file->ops->access(
 			file, buffer, size, offset ? *offset : atomic_load(&file->position), write);
 		if (done > 0 && !offset)
 			atomic_fetch_add(&file->position, (uint64_t)done);
-	} else if (file->ops->ioctl || write) {
-		done = SOFT_REFUSE(no_io, EINVAL, file->ops->name, 0);
 	} else {
 		done = offset ? pread(fd, buffer, size, (off_t)*offset) : read(fd, buffer, size);
 		if (done < 0)
@@ -139,6 +183,33 @@ static ssize_t soft_pwrite(
 	return access_at(enter(base), fd, (void *)(uintptr_t)buffer, size, &offset, true);
 }
 
+/* And before it maps (do_mmap() in mm/mmap.c). */
+static int check_mmap(
+	const struct soft_file *file, size_t length, int prot, int *flags, uint64_t offset)
+{
+	uint64_t page = soft_page_size(file->system);
+	int type = *flags & MAP_TYPE;
+	bool shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
+
+	if (offset & (page - 1))
+		return SOFT_REFUSE(misaligned, EINVAL, "offset", offset, page);
+	if (!length)
+		return SOFT_REFUSE(length_zero, EINVAL, "mmap", 0);
+	if (length > USER_END)
+		return SOFT_REFUSE(too_large, ENOMEM, "the length", length);
+	if (shared && prot & PROT_WRITE && !may_write(file))
+		return SOFT_REFUSE(file_mode, EACCES, "mapped for writing",
+			(unsigned)atomic_load(&file->mode));
+	if (!may_read(file))
+		return SOFT_REFUSE(file_mode, EACCES, "mapped", (unsigned)atomic_load(&file->mode));
+	if (!file->ops->mmap)
+		return SOFT_REFUSE(no_io, ENODEV, file->ops->name, offset);
+	/* A file that cannot be written is never mapped as one that is shared. */
+	if (shared && !may_write(file))
+		*flags = (*flags & ~MAP_TYPE) | MAP_PRIVATE;
+	return 0;
+}
+
 static int soft_mmap(struct dmamap_system *base, void *address, size_t length, int prot, int flags,
 	int fd, uint64_t offset, void **out)
 {
@@ -149,10 +220,9 @@ static int soft_mmap(struct dmamap_system *base, void *address, size_t length, i
 	file = find(system, fd, &error);
 	if (!file)
 		return error;
-	if (file->ops->mmap)
+	error = check_mmap(file, length, prot, &flags, offset);
+	if (!error)
 		error = file->ops->mmap(file, address, length, prot, flags, offset, out);
-	else
-		error = SOFT_REFUSE(no_io, ENODEV, file->ops->name, offset);
 	soft_file_put(file);
 	return error;
 }
@@ -198,9 +268,13 @@ static void destroy(struct soft_system *system)
 	for (size_t i = 0; i < system->n_groups; i++)
 		pthread_mutex_destroy(&system->groups[i].lock);
 	soft_proc_fini(&system->proc);
+	soft_accounts_fini(&system->accounts);
+	pthread_mutex_destroy(&system->kept_files.lock);
+	pthread_mutex_destroy(&system->pins_lock);
+	pthread_mutex_destroy(&system->dmabufs_lock);
 	pthread_mutex_destroy(&system->spaces_lock);
 	pthread_mutex_destroy(&system->files.lock);
-	soft_machine_free(&system->machine);
+	dmamap_machine_free(&system->machine);
 	free(system->devices);
 	free(system->groups);
 	free(system);
@@ -262,14 +336,21 @@ int dmamap_system_soft(const struct dmamap_machine *machine, struct dmamap_syste
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return DMAMAP_REFUSE(why, &soft_reason_no_memory, ENOMEM, "a system", 0);
-	error = soft_machine_copy(&made->machine, machine, why);
+	error = dmamap_machine_copy(&made->machine, machine, why);
+	if (error)
+		goto free_made;
+	error = soft_accounts_init(&made->accounts);
 	if (error) {
-		free(made);
-		return error;
+		DMAMAP_REFUSE(why, &soft_reason_no_memory, -error, "a system's accounts", 0);
+		dmamap_machine_free(&made->machine);
+		goto free_made;
 	}
 	made->base.ops = &soft_ops;
 	pthread_mutex_init(&made->files.lock, NULL);
 	pthread_mutex_init(&made->spaces_lock, NULL);
+	pthread_mutex_init(&made->dmabufs_lock, NULL);
+	pthread_mutex_init(&made->pins_lock, NULL);
+	pthread_mutex_init(&made->kept_files.lock, NULL);
 	soft_vmas_init(&made->vmas);
 	soft_proc_init(&made->proc);
 	made->groups = calloc(machine->n_devices + 1, sizeof(*made->groups));
@@ -292,6 +373,9 @@ int dmamap_system_soft(const struct dmamap_machine *machine, struct dmamap_syste
 	return 0;
 fail:
 	destroy(made);
+	return error;
+free_made:
+	free(made);
 	return error;
 }
 
@@ -344,7 +428,8 @@ int dmamap_soft_access(struct dmamap_system *base, int device_fd, struct dmamap_
 		else if (device->binding)
 			error = soft_binding_access(device->binding, access);
 		else
-			error = soft_container_access(device->group->container, access);
+			error = soft_container_access(
+				device->group->container, device->group, access);
 		pthread_mutex_unlock(&device->lock);
 		pthread_mutex_unlock(&device->group->lock);
 	}

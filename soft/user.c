@@ -9,6 +9,7 @@
  * addresses take the safe way.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -46,10 +47,33 @@ static int refuse(const void *user, size_t size, const char *what)
 	return SOFT_REFUSE(pointer, EFAULT, what, (uintptr_t)user, size);
 }
 
-/* A kernel may forbid process_vm_*: then the pointer has to be believed. */
+/* Not every kernel has process_vm_*, and it may be forbidden. */
 static bool forbidden(ssize_t copied)
 {
 	return copied < 0 && (errno == ENOSYS || errno == EPERM);
+}
+
+/* As safe, but slower: the kernel copies into a pipe and out of it, a page at a time. */
+static ssize_t copy_by_pipe(void *to, const void *from, size_t size)
+{
+	size_t copied = 0;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -1;
+	while (copied < size) {
+		size_t part = size - copied < 4096 ? size - copied : 4096;
+		ssize_t n = write(ends[1], (const char *)from + copied, part);
+
+		if (n > 0)
+			n = read(ends[0], (char *)to + copied, (size_t)n);
+		if (n <= 0)
+			break;
+		copied += (size_t)n;
+	}
+	close(ends[0]);
+	close(ends[1]);
+	return (ssize_t)copied;
 }
 
 /* The safe way in, whatever the address. */
@@ -61,12 +85,8 @@ static int copy_in_far(void *to, const void *user, size_t size, const char *what
 	if (!size)
 		return 0;
 	copied = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-	if (forbidden(copied)) {
-		if (!user)
-			return refuse(user, size, what);
-		memcpy(to, user, size);
-		return 0;
-	}
+	if (forbidden(copied))
+		copied = copy_by_pipe(to, user, size);
 	return copied == (ssize_t)size ? 0 : refuse(user, size, what);
 }
 
@@ -90,12 +110,8 @@ int soft_copy_out(void *user, const void *from, size_t size, const char *what)
 	if (!size)
 		return 0;
 	copied = process_vm_writev(getpid(), &here, 1, &there, 1, 0);
-	if (forbidden(copied)) {
-		if (!user)
-			return refuse(user, size, what);
-		memcpy(user, from, size);
-		return 0;
-	}
+	if (forbidden(copied))
+		copied = copy_by_pipe(user, from, size);
 	return copied == (ssize_t)size ? 0 : refuse(user, size, what);
 }
 

@@ -38,8 +38,12 @@ int soft_iommufd_compat_create(struct soft_iommufd *iommufd)
 	if (!taken)
 		iommufd->vfio_ioas = ioas;
 	pthread_mutex_unlock(&iommufd->objects_lock);
-	if (taken && !soft_object_remove(iommufd, &ioas->object))
+	if (taken) {
+		soft_object_abandon(iommufd, &ioas->object);
 		soft_ioas_destroy(ioas);
+	} else {
+		soft_object_complete(iommufd, &ioas->object);
+	}
 	return 0;
 }
 
@@ -106,39 +110,6 @@ static int map_dma(struct soft_iommufd *iommufd, void *argument)
 	return error;
 }
 
-/* Makes @last the end of an area, where it is inside one. */
-static int cut(struct soft_ioas *ioas, uint64_t last)
-{
-	uint64_t page = soft_page_size(ioas->space.system), start = last + 1;
-	struct dmamap_area area;
-	uint64_t origin;
-
-	if (!dmamap_area_find(ioas->space.space, last, last, &area))
-		return 0;
-	/* A first area of one byte is not made: Linux takes that for no cut at all. */
-	if (last == area.first || last == area.last)
-		return 0;
-	origin = ((const struct soft_memory *)area.memory)->origin + area.offset;
-	if ((start | (origin + (start - area.first))) & (page - 1))
-		return SOFT_REFUSE(misaligned, EINVAL, "the cut of a mapping at iova", start, page);
-	return dmamap_area_split(ioas->space.space, start, soft_why());
-}
-
-/* TYPE1 may unmap any part of a mapping: it is cut at the range's end, then at its start. */
-static int cut_both(struct soft_ioas *ioas, uint64_t iova, uint64_t size)
-{
-	int error = 0;
-
-	pthread_mutex_lock(&ioas->lock);
-	if (ioas->small_pages_only) {
-		error = cut(ioas, iova + size - 1);
-		if (!error && iova)
-			error = cut(ioas, iova - 1);
-	}
-	pthread_mutex_unlock(&ioas->lock);
-	return error;
-}
-
 static int unmap_range(struct soft_ioas *ioas, uint64_t iova, uint64_t size, uint64_t *unmapped)
 {
 	uint64_t last;
@@ -176,7 +147,8 @@ static int unmap_dma(struct soft_iommufd *iommufd, void *argument)
 	if (user.flags & VFIO_DMA_UNMAP_FLAG_ALL) {
 		error = soft_ioas_unmap_range(ioas, 0, UINT64_MAX, &user.size);
 	} else {
-		error = cut_both(ioas, user.iova, user.size);
+		/* TYPE1 may unmap any part of a mapping: it is cut at both ends of the range. */
+		error = soft_ioas_cut(ioas, user.iova, user.size);
 		if (error)
 			goto put;
 		error = unmap_range(ioas, user.iova, user.size, &user.size);
@@ -206,22 +178,46 @@ static int set_iommu(struct soft_iommufd *iommufd, unsigned long type)
 	return error;
 }
 
-static int check_extension(struct soft_iommufd *iommufd, unsigned long extension)
+/* Whether a table of this IOMMU can keep devices from bypassing caches. */
+static bool enforces_coherency(const struct dmamap_machine_iommu *iommu)
+{
+	switch (iommu->model) {
+	case DMAMAP_IOMMU_AMD:
+		return true;
+	case DMAMAP_IOMMU_VIRTIO:
+		return false;
+	case DMAMAP_IOMMU_INTEL:
+	case DMAMAP_IOMMU_SMMUV3:
+		break;
+	}
+	return iommu->coherent;
+}
+
+static int all_coherent(struct soft_iommufd *iommufd)
 {
 	struct soft_ioas *ioas;
-	int error;
+	int all = soft_iommufd_compat(iommufd, &ioas);
 
+	if (all)
+		return all;
+	pthread_mutex_lock(&ioas->lock);
+	all = 1;
+	for (const struct soft_hwpt *hwpt = ioas->hwpts; hwpt; hwpt = hwpt->next)
+		all &= enforces_coherency(hwpt->iommu);
+	pthread_mutex_unlock(&ioas->lock);
+	soft_object_put(iommufd, &ioas->object);
+	return all;
+}
+
+static int check_extension(struct soft_iommufd *iommufd, unsigned long extension)
+{
 	switch (extension) {
 	case VFIO_TYPE1_IOMMU:
 	case VFIO_TYPE1v2_IOMMU:
 	case VFIO_UNMAP_ALL:
 		return 1;
 	case VFIO_DMA_CC_IOMMU:
-		error = soft_iommufd_compat(iommufd, &ioas);
-		if (error)
-			return error;
-		soft_object_put(iommufd, &ioas->object);
-		return 1;
+		return all_coherent(iommufd);
 	default:
 		return 0;
 	}
@@ -276,15 +272,17 @@ static int write_caps(struct soft_ioas *ioas, char *argument, uint32_t argsz, si
 
 static uint64_t page_sizes(struct soft_ioas *ioas)
 {
-	uint64_t page = soft_page_size(ioas->space.system), sizes;
-	bool attached;
+	uint64_t page = soft_page_size(ioas->space.system), sizes = UINT64_MAX, align;
 
-	pthread_mutex_lock(&ioas->iommufd->attach);
-	attached = ioas->hwpt;
-	pthread_mutex_unlock(&ioas->iommufd->attach);
+	pthread_mutex_lock(&ioas->lock);
 	/* Without a page table nothing limits them. */
-	sizes = attached ? ioas->space.system->machine.leaf_sizes : UINT64_MAX;
-	return sizes & ~(page - 1);
+	for (const struct soft_hwpt *hwpt = ioas->hwpts; hwpt; hwpt = hwpt->next)
+		sizes &= hwpt->iommu->leaf_sizes;
+	align = soft_ioas_alignment(ioas);
+	pthread_mutex_unlock(&ioas->lock);
+	if (sizes & (page - 1))
+		sizes = (sizes & ~(page - 1)) | page;
+	return sizes > align ? sizes : align;
 }
 
 static int get_info(struct soft_iommufd *iommufd, void *argument)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "units.h"
+#include "cli/units.h"
 #include "work.h"
 
 #define NAME_WIDTH 32

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dmamap/soft.h"
-#include "units.h"
+#include "cli/units.h"
 
 #define RUNS_DEFAULT 5
 #define RUNS_MAX     100000
@@ -17,6 +17,7 @@
 enum {
 	OPT_LIST = 256,
 	OPT_SYSTEM,
+	OPT_MACHINE,
 	OPT_DEVICE,
 	OPT_BAR,
 	OPT_SIZE,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
 	{"test", required_argument, NULL, 't'},
 	{"list", no_argument, NULL, OPT_LIST},
 	{"system", required_argument, NULL, OPT_SYSTEM},
+	{"machine", required_argument, NULL, OPT_MACHINE},
 	{"device", required_argument, NULL, OPT_DEVICE},
 	{"bar", required_argument, NULL, OPT_BAR},
 	{"size", required_argument, NULL, OPT_SIZE},
@@ -68,6 +70,8 @@ void options_help(FILE *out)
 	      "      --list          print the names, measure nothing\n"
 	      "      --system WHICH  soft, linux or all (default: soft, and linux where a device\n"
 	      "                      is given or found)\n"
+	      "      --machine SPEC  soft: what it is about, key=value,... or @FILE, such as\n"
+	      "                      iommu=amd (dmamap help machine)\n"
 	      "      --device BDF    the kernel's device, bound to vfio-pci (dmamap help device)\n"
 	      "      --bar N         the BAR to map (default: the largest)\n"
 	      "      --stride WHICH  soft: how BAR look-ups step: leaf (Linux 6.15 and later),\n"
@@ -189,6 +193,9 @@ static int parse_one(
 			return -1;
 		options->systems = SYSTEMS_SOFT + choice;
 		return 0;
+	case OPT_MACHINE:
+		options->machine = optarg;
+		return 0;
 	case OPT_DEVICE:
 		options->device = optarg;
 		return 0;
@@ -247,6 +254,10 @@ static int check(const struct options *options, struct complaint *complaint)
 
 	for (unsigned format = 0; format < FORMATS; format++)
 		on_stdout += options->output[format] && !strcmp(options->output[format], "-");
+	if (options->machine && options->systems == SYSTEMS_LINUX)
+		return complain(complaint,
+			"--machine is what the soft system is about; leave it, or "
+			"--system linux, out");
 	if (on_stdout + options->verbose > 1)
 		return complain(complaint, "only one output can go to standard output; give the "
 					   "others a file, such as --json=run.json");

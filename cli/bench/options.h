@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "complaint.h"
+#include "cli/complaint.h"
 
 enum options_action { ACTION_BENCH, ACTION_LIST, ACTION_HELP };
 enum options_systems { SYSTEMS_FOUND, SYSTEMS_SOFT, SYSTEMS_LINUX, SYSTEMS_ALL };
@@ -19,6 +19,7 @@ enum options_format { FORMAT_JSON, FORMAT_CSV, FORMAT_TAP, FORMATS };
 /**
  * struct options - As given, with the defaults filled in.
  * @globs, @n_globs: -t; point into argv
+ * @machine: --machine, as given; NULL: the default
  * @device: PCI address, or NULL
  * @bar: which BAR; -1: the largest
  * @size: 0: each kind of memory has its own
@@ -35,6 +36,7 @@ struct options {
 	const char **globs;
 	size_t n_globs;
 	enum options_systems systems;
+	const char *machine;
 	const char *device;
 	int bar;
 	uint64_t size;

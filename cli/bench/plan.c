@@ -11,7 +11,7 @@
 
 #include "hugepages.h"
 #include "memory.h"
-#include "units.h"
+#include "cli/units.h"
 
 int plan_variants(struct plan *plan, const struct options *options, struct complaint *complaint)
 {
@@ -124,16 +124,38 @@ static bool any_bar(const struct plan *plan)
 	return false;
 }
 
-/* The machine's pages are this process's: 4K/2M/1G, 16K/32M or 64K/512M leaves, as Arm has them. */
-static void take_page_size(struct dmamap_machine *machine)
+/* What bench's soft system is about: this process's pages, and what --machine says. */
+static int soft_machine(
+	const struct options *options, struct dmamap_machine *machine, struct complaint *complaint)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	unsigned shift = (unsigned)__builtin_ctzll(page);
+	struct dmamap_reason why = {0};
+	struct dmamap_machine base;
+	char text[640], size[UNITS_TEXT];
+	int error;
 
-	if (shift == machine->page_shift)
-		return;
-	machine->page_shift = shift;
-	machine->leaf_sizes = page | page << (shift - 3);
+	/* No page is pinned, so a limit on pinning would only be in the way. */
+	snprintf(text, sizeof(text), "page=%s,memlock=unlimited", units_short(size, page));
+	error = dmamap_machine_parse(NULL, text, &base, &why);
+	if (!error) {
+		error = dmamap_machine_load(
+			&base, options->machine ? options->machine : "", machine, &why);
+		dmamap_machine_free(&base);
+	}
+	if (error) {
+		why.error = -error;
+		dmamap_reason_format(&why, text, sizeof(text));
+		return complain(complaint, "--machine%s%s: %s",
+			options->machine && options->machine[0] == '@' ? " " : "",
+			options->machine && options->machine[0] == '@' ? options->machine : "",
+			text);
+	}
+	if (page == (uint64_t)1 << machine->page_shift)
+		return 0;
+	dmamap_machine_free(machine);
+	return complain(complaint,
+		"--machine: bench maps this process's memory, in its pages of %s; leave page out",
+		units_short(size, page));
 }
 
 static int open_soft(struct plan *plan, struct plan_system *system, const struct options *options,
@@ -141,16 +163,16 @@ static int open_soft(struct plan *plan, struct plan_system *system, const struct
 {
 	unsigned strides = options->strides;
 	struct dmamap_machine machine;
+	int error = soft_machine(options, &machine, complaint);
 
+	if (error)
+		return error;
 	/* Only BARs have strides: one system serves all else. */
 	if (!any_bar(plan))
 		strides &= -strides;
-	dmamap_machine_default(&machine);
-	take_page_size(&machine);
-	for (unsigned stride = 0; stride < STRIDES; stride++) {
+	for (unsigned stride = 0; stride < STRIDES && !error; stride++) {
 		struct dmamap_reason why = {0};
 		char text[256];
-		int error;
 
 		if (!(strides >> stride & 1))
 			continue;
@@ -159,15 +181,18 @@ static int open_soft(struct plan *plan, struct plan_system *system, const struct
 		if (error) {
 			why.error = -error;
 			dmamap_reason_format(&why, text, sizeof(text));
-			return complain(complaint,
+			complain(complaint,
 				"the soft system cannot start: %s; --system linux does without it",
 				text);
 		}
 	}
+	info->page_size = (uint64_t)1 << machine.page_shift;
+	info->leaf_sizes = machine.iommus[0].leaf_sizes;
+	dmamap_machine_free(&machine);
+	if (error)
+		return -1;
 	info->name = "soft";
 	info->note = system->handles[system->handles[0] ? 0 : 1]->ops->note;
-	info->page_size = (uint64_t)1 << machine.page_shift;
-	info->leaf_sizes = machine.leaf_sizes;
 	info->stride = -1;
 	return 0;
 }

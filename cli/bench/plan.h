@@ -7,7 +7,7 @@
 #ifndef BENCH_PLAN_H
 #define BENCH_PLAN_H
 
-#include "complaint.h"
+#include "cli/complaint.h"
 #include "options.h"
 #include "result.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "complaint.h"
+#include "cli/complaint.h"
 #include "result.h"
 
 /**

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "units.h"
+#include "cli/units.h"
 
 const char *const phase_names[PHASES] = {"mmap", "map", "unmap", "munmap"};
 const char *const status_names[4] = {"run", "skipped", "refused", "failed"};

@@ -25,7 +25,7 @@
 #include "interrupt.h"
 #include "kernel.h"
 #include "memory.h"
-#include "units.h"
+#include "cli/units.h"
 
 /* Without --runs all of it ends in a minute: seconds by when no further round starts. */
 static const struct class

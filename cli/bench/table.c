@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "units.h"
+#include "cli/units.h"
 #include "work.h"
 
 #define HINTS 32

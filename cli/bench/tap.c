@@ -5,7 +5,7 @@
  * that has to be is a pass.
  */
 #include "print.h"
-#include "units.h"
+#include "cli/units.h"
 #include "work.h"
 
 static void print_times(FILE *out, const struct result *result)

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "print.h"
-#include "units.h"
+#include "cli/units.h"
 
 static const char *tail(const struct result *result)
 {

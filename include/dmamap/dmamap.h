@@ -6,6 +6,7 @@
 #include "client.h"
 #include "common.h"
 #include "engine.h"
+#include "machine.h"
 #include "soft.h"
 #include "system.h"
 

@@ -5,6 +5,7 @@ set -u
 
 dmamap=$1
 work=$(mktemp -d)
+command=bench
 number=0
 failed=0
 what=
@@ -30,12 +31,12 @@ fail() {
 	sed 's/^/#     stderr: /' "$work/err" | head -n 10
 }
 
-# run STATUS ARGUMENT...: dmamap bench with these must exit with STATUS.
+# run STATUS ARGUMENT...: dmamap $command with these must exit with STATUS.
 run() {
 	local want=$1 got=0
 	shift
-	case_is "dmamap bench $*"
-	"$dmamap" bench "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+	case_is "dmamap $command $*"
+	"$dmamap" $command "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
 	[ "$got" = "$want" ] || fail "$what: exit status $got, not $want"
 }
 

@@ -2,7 +2,7 @@
 /* Sizes, times and counts are read and written as people expect. */
 #include <errno.h>
 
-#include "cli/bench/units.h"
+#include "cli/units.h"
 #include "tests/check.h"
 
 static void sizes_are_read(void **state)

@@ -7,7 +7,7 @@
 
 #include "tests/soft/rig.h"
 
-/* The extensions, before SET_IOMMU and after: dirty tracking and VADDR are not promised. */
+/* The extensions, before SET_IOMMU and after. */
 static void extensions(void **state)
 {
 	static const struct {
@@ -20,7 +20,8 @@ static void extensions(void **state)
 		{6, 0, 0, 0},
 		{VFIO_NOIOMMU_IOMMU, 0, 0, 0},
 		{VFIO_UNMAP_ALL, 1, 1, 1},
-		{VFIO_UPDATE_VADDR, 0, 0, 0},
+		{VFIO_UPDATE_VADDR, 0, 1, 0},
+		{1ULL << 32 | VFIO_TYPE1_IOMMU, 0, 0, 0},
 		{99, 0, 0, 0},
 	};
 	struct rig rig;
@@ -66,6 +67,10 @@ static void set_iommu(void **state)
 	assert_int_equal(rig_ioctl(&rig, rig.group, VFIO_GROUP_SET_CONTAINER, &fd), 0);
 	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)6UL), ENODEV, "iommu_type");
 	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)8UL), ENODEV, "iommu_type");
+	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)4UL), ENODEV, "iommu_type");
+	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)10UL), ENODEV, "iommu_type");
+	/* vfio_ioctl_set_iommu() asks by CHECK_EXTENSION, which has more than types. */
+	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)9UL), EINVAL, "iommu_type");
 	assert_int_equal(rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)3UL), 0);
 	assert_gives(&rig, rig_ioctl(&rig, fd, VFIO_SET_IOMMU, (void *)3UL), EINVAL, "iommu_set");
 	assert_gives(&rig, rig_ioctl(&rig, fd, 0x1234, NULL), ENOTTY, "request");
@@ -127,7 +132,7 @@ static void device_fd(void **state)
 		{"0000:00:03.0x", ENODEV, "device_name"},
 		{"0000:00:03.0 vf_token=bd8d9d2b-5a5f-4f5a-a211-f591514ba1f3", EINVAL,
 			"device_token"},
-		{"0000:00:03.0 what", EINVAL, "device_token"},
+		{"0000:00:03.0 what", EINVAL, "device_option"},
 		{"0000:00:03.0", EINVAL, "iommu_unset"},
 	};
 	struct rig rig;

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device's file: binding and attaching through the cdev, and what vfio-pci
- * shows of the function. Sources: drivers/vfio/device_cdev.c, vfio_main.c,
- * drivers/vfio/pci/.
+ * A device's file: binding and attaching through the cdev, and its name through
+ * a group. Sources: drivers/vfio/device_cdev.c, vfio_main.c, iommufd.c.
  */
-#include "tests/soft/rig.h"
-
-#define CONFIG (7ULL << 40)
-
-static ssize_t get(struct rig *rig, uint64_t offset, void *to, size_t size)
-{
-	return rig->system->ops->pread(rig->system, rig->device, to, size, offset);
-}
-
-static ssize_t put(struct rig *rig, uint64_t offset, const void *from, size_t size)
-{
-	return rig->system->ops->pwrite(rig->system, rig->device, from, size, offset);
-}
+#include "tests/soft/function.h"
 
 /* Before BIND nothing works; vfio_df_ioctl_bind_iommufd(), top to bottom. */
 static void bind_refusals(void **state)
@@ -117,9 +104,6 @@ static void attach(void **state)
 	user.flags = 2;
 	assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &user),
 		EINVAL, "flags");
-	user.flags = VFIO_DEVICE_ATTACH_PASID;
-	assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &user),
-		EOPNOTSUPP, "not_provided");
 	pt = 99;
 	assert_gives(&rig, rig_attach(&rig, rig.device, &pt), ENOENT, "object_unknown");
 	pt = 1; /* the device itself */
@@ -243,213 +227,158 @@ static void group_of_two(void **state)
 	rig_stop(&rig);
 }
 
-static void info(void **state)
-{
-	struct vfio_device_info info = {.argsz = 15};
-	struct rig rig;
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	assert_gives(
-		&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_INFO, &info), EINVAL, "argsz");
-	info.argsz = sizeof(info);
-	assert_int_equal(rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_INFO, &info), 0);
-	assert_int_equal(info.flags, VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET);
-	assert_int_equal(info.num_regions, 9);
-	assert_int_equal(info.num_irqs, 5);
-	assert_int_equal(rig_ioctl(&rig, rig.device, VFIO_DEVICE_RESET, NULL), 0);
-	assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_SET_IRQS, NULL), ENOTTY,
-		"not_provided");
-	assert_gives(&rig, rig_ioctl(&rig, rig.device, 0x4242, NULL), ENOTTY, "request");
-	rig_stop(&rig);
-}
-
-static void regions(void **state)
+/* vfio_df_check_token(), vfio_pci_core_match(): what may follow a device's address. */
+static void names(void **state)
 {
 	static const struct {
-		uint32_t index, flags;
-		uint64_t size;
-	} rows[] = {
-		{0, 7, 16 * MIB},
-		{1, 0, 0},
-		{2, 7, 32 * GIB},
-		{3, 0, 0},
-		{VFIO_PCI_ROM_REGION_INDEX, 0, 0},
-		{VFIO_PCI_CONFIG_REGION_INDEX, 3, 256},
-	};
-	struct vfio_region_info info = {.argsz = 31};
-	struct rig rig;
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_REGION_INFO, &info), EINVAL,
-		"argsz");
-	info.argsz = sizeof(info);
-	for (uint32_t i = VFIO_PCI_VGA_REGION_INDEX; i < 11; i++) {
-		info.index = i;
-		assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_REGION_INFO, &info),
-			EINVAL, "region");
-	}
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		info = (struct vfio_region_info){.argsz = sizeof(info), .index = rows[i].index};
-		assert_int_equal(
-			rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_REGION_INFO, &info), 0);
-		assert_int_equal(info.size, rows[i].size);
-		assert_int_equal(info.flags, rows[i].flags);
-		assert_int_equal(info.offset, (uint64_t)rows[i].index << 40);
-	}
-	rig_stop(&rig);
-}
-
-static void irqs(void **state)
-{
-	static const struct {
-		uint32_t count, flags;
-	} rows[] = {{0, 7}, {0, 9}, {0, 9}, {1, 9}, {1, 9}};
-	struct rig rig;
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	for (uint32_t i = 0; i < LENGTH(rows); i++) {
-		struct vfio_irq_info info = {.argsz = sizeof(info), .index = i};
-
-		assert_int_equal(rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_IRQ_INFO, &info), 0);
-		assert_int_equal(info.count, rows[i].count);
-		assert_int_equal(info.flags, rows[i].flags);
-	}
-	assert_gives(&rig,
-		rig_ioctl(&rig, rig.device, VFIO_DEVICE_GET_IRQ_INFO,
-			&(struct vfio_irq_info){.argsz = 16, .index = 5}),
-		EINVAL, "irq");
-	rig_stop(&rig);
-}
-
-/* Config space: ids, bus mastering off at open, BARs that can be sized and not moved. */
-static void config_space(void **state)
-{
-	uint32_t ones = ~0u, value, command = 0x7, low, high;
-	uint8_t bytes[256];
-	struct rig rig;
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	assert_int_equal(get(&rig, CONFIG, bytes, 256), 256);
-	memcpy(&value, bytes, 4);
-	assert_int_equal(value, 0x00051b36);
-	assert_int_equal(bytes[0x0a] | bytes[0x0b] << 8, 0x00ff);
-	assert_int_equal(bytes[4] & 0x4, 0);
-	assert_int_equal(bytes[bytes[0x34]], 0x13);
-	assert_int_equal(put(&rig, CONFIG + 4, &command, 2), 2);
-	assert_int_equal(get(&rig, CONFIG + 4, &value, 2), 2);
-	assert_int_equal(value & 7, 7);
-	/* Ids cannot be written. */
-	assert_int_equal(put(&rig, CONFIG, &ones, 4), 4);
-	assert_int_equal(get(&rig, CONFIG, &value, 4), 4);
-	assert_int_equal(value, 0x00051b36);
-	assert_int_equal(put(&rig, CONFIG + 0x10, &ones, 4), 4);
-	assert_int_equal(get(&rig, CONFIG + 0x10, &value, 4), 4);
-	assert_int_equal(value, (uint32_t) ~(16 * MIB - 1));
-	put(&rig, CONFIG + 0x18, &ones, 4);
-	put(&rig, CONFIG + 0x1c, &ones, 4);
-	get(&rig, CONFIG + 0x18, &low, 4);
-	get(&rig, CONFIG + 0x1c, &high, 4);
-	assert_int_equal(low, 0xc);
-	assert_int_equal(~((uint64_t)high << 32 | (low & ~15u)) + 1, 32 * GIB);
-	assert_gives(&rig, get(&rig, CONFIG + 255, bytes, 2), EFAULT, "region_end");
-	assert_gives(&rig, get(&rig, CONFIG, NULL, 4), EFAULT, "pointer");
-	/* Opened again it starts anew. */
-	rig_close(&rig, &rig.device);
-	rig.device = rig_open(&rig, "/dev/vfio/devices/vfio0");
-	assert_int_equal(rig_bind(&rig, rig.device, rig.container, &value), 0);
-	assert_int_equal(get(&rig, CONFIG + 4, &value, 2), 2);
-	assert_int_equal(value & 7, 2);
-	rig_stop(&rig);
-}
-
-/* BARs through read and write: cut at their end, EIO while decoding is off. */
-static void bar_access(void **state)
-{
-	uint16_t off = 0;
-	struct rig rig;
-	char bytes[16];
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	assert_int_equal(put(&rig, 16 * MIB - 4, "abcdefgh", 8), 4);
-	assert_int_equal(get(&rig, 16 * MIB - 4, bytes, 8), 4);
-	assert_memory_equal(bytes, "abcd", 4);
-	assert_gives(&rig, get(&rig, 16 * MIB, bytes, 1), EINVAL, "region_end");
-	assert_gives(&rig, get(&rig, 1ULL << 40, bytes, 1), EINVAL, "region_end");
-	assert_gives(&rig, get(&rig, 6ULL << 40, bytes, 1), EINVAL, "region");
-	assert_gives(&rig, get(&rig, 9ULL << 40, bytes, 1), EINVAL, "region");
-	assert_int_equal(rig.system->ops->read(rig.system, rig.device, bytes, 8), 8);
-	put(&rig, CONFIG + 4, &off, 2);
-	assert_gives(&rig, get(&rig, 0, bytes, 1), EIO, "bar_off");
-	rig_stop(&rig);
-}
-
-/* vfio_pci_core_mmap(). */
-static void mmap_refusals(void **state)
-{
-	static const struct {
-		size_t length;
-		int flags;
-		uint64_t offset;
-		const char *reason;
-	} rows[] = {
-		{0, MAP_SHARED, 0, "length_zero"},
-		{PAGE, MAP_SHARED, 1, "misaligned"},
-		{PAGE, MAP_SHARED, 9ULL << 40, "region"},
-		{PAGE, MAP_PRIVATE, 0, "mmap_shared"},
-		{PAGE, MAP_SHARED, 6ULL << 40, "region_mmap"},
-		{PAGE, MAP_SHARED, CONFIG, "region_mmap"},
-		{PAGE, MAP_SHARED, 1ULL << 40, "region_mmap"},
-		{16 * MIB + PAGE, MAP_SHARED, 0, "region_end"},
-		{16 * MIB, MAP_SHARED, PAGE, "region_end"},
-	};
-	struct rig rig;
-	void *out;
-
-	(void)state;
-	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	for (size_t i = 0; i < LENGTH(rows); i++)
-		assert_gives(&rig,
-			rig.system->ops->mmap(rig.system, NULL, rows[i].length, PROT_READ,
-				rows[i].flags, rig.device, rows[i].offset, &out),
-			EINVAL, rows[i].reason);
-	rig_stop(&rig);
-}
-
-static void features(void **state)
-{
-	static const struct {
-		uint32_t argsz, flags;
+		const char *name;
 		int error;
 		const char *reason;
 	} rows[] = {
-		{7, VFIO_DEVICE_FEATURE_GET, EINVAL, "argsz"},
-		{8, 1u << 20, EINVAL, "flags"},
-		{8, VFIO_DEVICE_FEATURE_GET | VFIO_DEVICE_FEATURE_SET, EINVAL, "flags_together"},
-		{8, VFIO_DEVICE_FEATURE_GET | VFIO_DEVICE_FEATURE_MIGRATION, ENOTTY,
-			"not_provided"},
+		{"0000:00:03.1", ENODEV, "device_name"},
+		{"0000:00:03.", ENODEV, "device_name"},
+		{"0000:00:03.00", ENODEV, "device_name"},
+		{"0000:00:03.0\tvf_token=", ENODEV, "device_name"},
+		{"0000:00:03.0 token", EINVAL, "device_option"},
+		{"0000:00:03.0 vf_token=", EINVAL, "device_uuid"},
+		{"0000:00:03.0 vf_token=bd8d9d2b-5a5f-4f5a-a211-f591514ba1f", EINVAL,
+			"device_uuid"},
+		{"0000:00:03.0 vf_token=bd8d9d2b-5a5f-4f5a-a211_f591514ba1f3", EINVAL,
+			"device_uuid"},
+		{"0000:00:03.0 vf_token=gd8d9d2b-5a5f-4f5a-a211-f591514ba1f3", EINVAL,
+			"device_uuid"},
+		{"0000:00:03.0 vf_token=bd8d9d2b-5a5f-4f5a-a211-f591514ba1f3 "
+		 "vf_token=bd8d9d2b-5a5f-4f5a-a211-f591514ba1f3",
+			EINVAL, "device_option"},
+		/* All is well with it, but for whom it is. */
+		{"0000:00:03.0   vf_token=BD8D9D2B-5a5f-4f5a-a211-f591514ba1f3  ", EINVAL,
+			"device_token"},
+	};
+	struct rig rig;
+	int fd;
+
+	(void)state;
+	rig_start(&rig, NULL);
+	rig_group(&rig, "/dev/vfio/vfio", VFIO_TYPE1v2_IOMMU);
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_gives(&rig,
+			rig_ioctl(&rig, rig.group, VFIO_GROUP_GET_DEVICE_FD, (void *)rows[i].name),
+			rows[i].error, rows[i].reason);
+	/* Opened again through its group, with spaces after it. */
+	fd = rig_ioctl(&rig, rig.group, VFIO_GROUP_GET_DEVICE_FD, (void *)"0000:00:03.0   ");
+	assert_true(fd >= 0);
+	rig_close(&rig, &fd);
+	rig_stop(&rig);
+}
+
+/* A token at BIND: fetched, then refused; it comes before the IOMMUFD is looked at. */
+static void bind_token(void **state)
+{
+	uint8_t uuid[16] = {0};
+	struct vfio_device_bind_iommufd bind = {
+		.argsz = sizeof(bind),
+		.flags = VFIO_DEVICE_BIND_FLAG_TOKEN,
+		.iommufd = 9999,
+		.token_uuid_ptr = (uintptr_t)uuid,
 	};
 	struct rig rig;
 
 	(void)state;
 	rig_start(&rig, NULL);
-	rig_cdev(&rig, true);
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		uint32_t user[2] = {rows[i].argsz, rows[i].flags};
+	rig.device = rig_open(&rig, "/dev/vfio/devices/vfio0");
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_BIND_IOMMUFD, &bind), EINVAL, "device_token");
+	/* Without the pointer's field it is NULL. */
+	bind.argsz = 16;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_BIND_IOMMUFD, &bind), EFAULT, "pointer");
+	bind.flags = 0;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_BIND_IOMMUFD, &bind), EBADF, "bad_fd");
+	rig_stop(&rig);
+}
 
-		assert_gives(&rig, rig_ioctl(&rig, rig.device, VFIO_DEVICE_FEATURE, user),
-			rows[i].error, rows[i].reason);
-	}
+/* Before Linux 6.17 BIND had no flags and looked at 16 bytes; before 6.15 there was no PASID. */
+static void older_kernel(void **state)
+{
+	struct {
+		struct vfio_device_bind_iommufd bind;
+		uint64_t more;
+	} user = {.bind = {.argsz = sizeof(user), .token_uuid_ptr = 1}, .more = 1};
+	struct vfio_device_attach_iommufd_pt attach = {
+		.argsz = 16, .flags = VFIO_DEVICE_ATTACH_PASID};
+	struct dmamap_machine machine;
+	struct rig rig;
+
+	(void)state;
+	dmamap_machine_default(&machine);
+	machine.as_kernel = DMAMAP_KERNEL(6, 12);
+	rig_start(&rig, &machine);
+	rig.container = rig_open(&rig, "/dev/iommu");
+	rig.device = rig_open(&rig, "/dev/vfio/devices/vfio0");
+	user.bind.flags = VFIO_DEVICE_BIND_FLAG_TOKEN;
+	user.bind.iommufd = rig.container;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_BIND_IOMMUFD, &user), EINVAL, "flags");
+	user.bind.flags = 0;
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_BIND_IOMMUFD, &user), 0);
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), EINVAL, "flags");
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_DETACH_IOMMUFD_PT, &attach), EINVAL, "flags");
+	rig_stop(&rig);
+}
+
+/* vfio_iommufd_physical_pasid_attach_ioas(), for a function without PASIDs. */
+static void pasids(void **state)
+{
+	struct vfio_device_attach_iommufd_pt attach = {
+		.argsz = 15, .flags = VFIO_DEVICE_ATTACH_PASID};
+	struct vfio_device_detach_iommufd_pt detach = {
+		.argsz = 11, .flags = VFIO_DEVICE_DETACH_PASID, .pasid = 5};
+	struct rig rig;
+	uint32_t pt;
+
+	(void)state;
+	rig_start(&rig, NULL);
+	rig_cdev(&rig, false);
+	attach.pt_id = 99;
+	attach.pasid = 5;
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), EINVAL, "argsz");
+	attach.argsz = 16;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), ENOENT,
+		"object_unknown");
+	attach.pt_id = 1;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), EINVAL,
+		"object_type");
+	attach.pt_id = rig.ioas;
+	assert_gives(&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), EINVAL,
+		"hwpt_pasid");
+	attach.pasid = 1u << 31;
+	attach.pt_id = 99;
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), ENOSPC, "value");
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), EINVAL, "argsz");
+	detach.argsz = 12;
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), 0);
+	/* Number 0 is the device's own DMA, attached and detached under that name alone. */
+	attach.pasid = 0;
+	attach.pt_id = rig.ioas;
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), 0);
+	assert_int_not_equal(attach.pt_id, rig.ioas);
+	pt = rig.ioas;
+	assert_gives(&rig, rig_attach(&rig, rig.device, &pt), EBUSY, "attached");
+	/* Again is a replacement. */
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), 0);
+	detach.pasid = 0;
+	detach.flags = 0;
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), 0);
+	assert_gives(&rig, rig_attach(&rig, rig.device, &pt), EBUSY, "attached");
+	detach.flags = VFIO_DEVICE_DETACH_PASID;
+	assert_int_equal(device_call(&rig, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), 0);
+	assert_int_equal(rig_attach(&rig, rig.device, &pt), 0);
+	attach.pt_id = rig.ioas;
+	assert_gives(
+		&rig, device_call(&rig, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach), EBUSY, "attached");
 	rig_stop(&rig);
 }
 
@@ -461,13 +390,10 @@ int main(void)
 		cmocka_unit_test(attach),
 		cmocka_unit_test(replace_moves_dma),
 		cmocka_unit_test(group_of_two),
-		cmocka_unit_test(info),
-		cmocka_unit_test(regions),
-		cmocka_unit_test(irqs),
-		cmocka_unit_test(config_space),
-		cmocka_unit_test(bar_access),
-		cmocka_unit_test(mmap_refusals),
-		cmocka_unit_test(features),
+		cmocka_unit_test(names),
+		cmocka_unit_test(bind_token),
+		cmocka_unit_test(older_kernel),
+		cmocka_unit_test(pasids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

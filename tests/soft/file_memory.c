@@ -125,20 +125,75 @@ static void read_only_descriptor(void **state)
 	close(fd);
 }
 
-/* A sealed file: readable for a device; writing it is refused here, which Linux would not. */
+/*
+ * A file sealed against writing is pinned all the same. Linux lets the device write to it; we
+ * may not, and give the device a copy of what it writes.
+ */
 static void sealed(void **state)
 {
 	int fd = new_file(MIB, MFD_ALLOW_SEALING);
+	struct dmamap_access *access;
 	struct rig rig;
+	char bytes[4];
 
 	(void)state;
+	assert_int_equal(pwrite(fd, "abcd", 4, 0), 4);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	rig_start(&rig, NULL);
 	rig_cdev(&rig, true);
 	assert_int_equal(
 		map_file(&rig, fd, 0, MIB, 0, IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE),
 		0);
-	assert_gives(&rig, map_file(&rig, fd, 0, MIB, GIB, FIXED), EPERM, "file_map");
+	assert_int_equal(map_file(&rig, fd, 0, MIB, GIB, FIXED), 0);
+	assert_int_equal(dmamap_soft_access(rig.system, rig.device, &access), 0);
+	assert_int_equal(dmamap_write(access, GIB + 1, "xy", 2, NULL), 0);
+	assert_int_equal(dmamap_read(access, GIB, bytes, 4, NULL), 0);
+	assert_memory_equal(bytes, "axyd", 4);
+	assert_int_equal(dmamap_read(access, 0, bytes, 4, NULL), 0);
+	assert_memory_equal(bytes, "abcd", 4);
+	dmamap_access_destroy(access);
+	rig_stop(&rig);
+	close(fd);
+}
+
+/* memfd_pin_folios looks at the file's size when it pins, and at whole pages. */
+static void grows(void **state)
+{
+	int fd = new_file(PAGE, 0);
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, NULL);
+	rig_cdev(&rig, false);
+	assert_int_equal(map_file(&rig, fd, 0, MIB, 0, FIXED), 0);
+	assert_gives(&rig, rig_attach(&rig, rig.device, &(uint32_t){rig.ioas}), EINVAL, "file_end");
+	assert_int_equal(ftruncate(fd, MIB - 1), 0);
+	assert_gives(&rig, rig_attach(&rig, rig.device, &(uint32_t){rig.ioas}), EINVAL, "file_end");
+	assert_int_equal(ftruncate(fd, MIB), 0);
+	assert_int_equal(rig_attach(&rig, rig.device, &(uint32_t){rig.ioas}), 0);
+	/* And may shrink again, for what is mapped next. */
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_gives(&rig, map_file(&rig, fd, 0, PAGE, GIB, FIXED), EINVAL, "file_end");
+	rig_stop(&rig);
+	close(fd);
+}
+
+/* However often a file is mapped, it takes one descriptor of ours. */
+static void one_descriptor(void **state)
+{
+	int fd = new_file(MIB, 0);
+	unsigned before;
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, NULL);
+	rig_cdev(&rig, true);
+	before = rig_descriptors();
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(map_file(&rig, fd, 0, PAGE, i * PAGE, FIXED), 0);
+	assert_int_equal(rig_descriptors(), before + 1);
+	assert_int_equal(rig_ioas_unmap(&rig, 0, &(uint64_t){UINT64_MAX}), 0);
+	assert_int_equal(rig_descriptors(), before);
 	rig_stop(&rig);
 	close(fd);
 }
@@ -212,6 +267,8 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(read_only_descriptor),
 		cmocka_unit_test(sealed),
+		cmocka_unit_test(grows),
+		cmocka_unit_test(one_descriptor),
 		cmocka_unit_test(declared_file),
 		cmocka_unit_test(hugetlb_file),
 	};

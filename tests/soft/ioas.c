@@ -152,8 +152,8 @@ static void attach_refusals(void **state)
 		uint64_t va_offset, iova, length;
 		const char *reason;
 	} rows[] = {
-		{0, 0x800, PAGE, "misaligned"},
-		{0, 0, 0x800, "misaligned"},
+		{0, 0x800, PAGE, "area_misaligned"},
+		{0, 0, 0x800, "area_misaligned"},
 		{0x10, 0, PAGE, "offset_misaligned"},
 		{0, 0xfee00000, PAGE, "in_use"},
 		{0, 1ULL << 48, PAGE, "in_use"},
@@ -403,7 +403,7 @@ static void huge_pages(void **state)
 	option.op = IOMMU_OPTION_OP_SET;
 	option.val64 = 0;
 	assert_gives(rig, rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), EADDRINUSE,
-		"offset_misaligned");
+		"area_misaligned");
 	assert_int_equal(rig_ioas_unmap(rig, 0, &length), 0);
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), 0);
 	assert_gives(rig, map(rig, (uintptr_t)memory, 0x800, &iova, FIXED), EINVAL, "misaligned");

@@ -33,10 +33,11 @@ static void dispatch(void **state)
 	int fd = rig->container;
 
 	assert_gives(rig, rig_ioctl(rig, fd, IOMMU_IOAS_ALLOC, NULL), EFAULT, "pointer");
-	/* Unknown by number, and known by number with another direction or size. */
-	assert_gives(rig, rig_ioctl(rig, fd, IOMMU_HWPT_ALLOC, &user), ENOTTY, "not_provided");
+	/* Known by number with another direction or type, after its size; unknown by number. */
 	assert_gives(rig, rig_ioctl(rig, fd, _IOWR(IOMMUFD_TYPE, 0x81, int), &user), ENOTTY,
-		"not_provided");
+		"request");
+	assert_gives(rig, rig_ioctl(rig, fd, _IO('x', 0x81), NULL), EFAULT, "pointer");
+	assert_gives(rig, rig_ioctl(rig, fd, _IO(IOMMUFD_TYPE, 0x96), NULL), ENOTTY, "request");
 	assert_gives(rig, rig_ioctl(rig, fd, _IO(IOMMUFD_TYPE, 0x50), &user), ENOTTY, "request");
 	assert_gives(rig, rig_ioctl(rig, fd, _IO(IOMMUFD_TYPE, 0xa5), &user), ENOTTY, "request");
 	user.alloc.size = 11;

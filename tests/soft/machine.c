@@ -4,16 +4,20 @@
 
 static struct dmamap_machine machine;
 static struct dmamap_machine_device device;
+static struct dmamap_machine_iommu iommu;
 static struct dmamap_machine_window window;
 
 static int start(void **state)
 {
 	(void)state;
 	dmamap_machine_default(&machine);
+	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
 	device = machine.devices[0];
 	machine.devices = &device;
-	window = machine.windows[0];
-	machine.windows = &window;
+	iommu = machine.iommus[0];
+	window = iommu.windows[0];
+	iommu.windows = &window;
+	machine.iommus = &iommu;
 	return 0;
 }
 
@@ -36,16 +40,22 @@ static void refusals(void **state)
 	(void)state;
 	machine.page_shift = 13;
 	cannot_be("page shift");
-	machine.aperture_bits = 12;
+	iommu.aperture_bits = 12;
 	cannot_be("aperture width");
-	machine.aperture_bits = 65;
+	iommu.aperture_bits = 65;
 	cannot_be("aperture width");
-	machine.leaf_sizes = 1ULL << 21;
+	iommu.leaf_sizes = 1ULL << 21;
 	cannot_be("bitmap of page sizes");
 	machine.pfnmap_stride = 7;
 	cannot_be("pfnmap stride");
 	window.last = window.first - 1;
 	cannot_be("reserved window");
+	iommu.model = 9;
+	cannot_be("IOMMU model");
+	machine.n_iommus = 0;
+	cannot_be("number of IOMMUs");
+	device.iommu = 1;
+	cannot_be("device's IOMMU");
 	strcpy(device.bdf, "00:03.0");
 	cannot_be("PCI address");
 	device.class_code = 0x1000000;
@@ -102,7 +112,7 @@ static void large_pages(void **state)
 
 	(void)state;
 	machine.page_shift = 16;
-	machine.leaf_sizes = 1ULL << 12 | 1ULL << 16 | 1ULL << 29;
+	iommu.leaf_sizes = 1ULL << 12 | 1ULL << 16 | 1ULL << 29;
 	rig_start(&rig, &machine);
 	rig_group(&rig, "/dev/vfio/vfio", VFIO_TYPE1v2_IOMMU);
 	assert_gives(&rig, rig_map(&rig, PAGE, memory, 64 * KIB, RW), EINVAL, "misaligned");

@@ -140,13 +140,16 @@ static void cloud_hypervisor_6845(void **state)
 static void cloud_hypervisor_8902(void **state)
 {
 	const struct dmamap_machine_window hole = {0xfd00000000, 0xffffffffff, "HyperTransport"};
+	struct dmamap_machine_iommu iommu;
 	struct dmamap_machine machine;
 	struct rig rig;
 	char *memory;
 
 	(void)state;
 	dmamap_machine_default(&machine);
-	machine.windows = &hole;
+	iommu = machine.iommus[0];
+	machine.iommus = &iommu;
+	iommu.windows = &hole;
 	rig_start(&rig, &machine);
 	rig_group(&rig, "/dev/vfio/vfio", V2);
 	memory = declared(&rig, 2 * MIB);
@@ -176,13 +179,16 @@ static void aperture_39(void **state)
 		{(1ULL << 39) - 2 * PAGE, 4 * PAGE, EEXIST},
 		{0x382000000000, 0x10000000, EINVAL},
 	};
+	struct dmamap_machine_iommu iommu;
 	struct dmamap_machine machine;
 	struct rig rig;
 	char *memory;
 
 	(void)state;
 	dmamap_machine_default(&machine);
-	machine.aperture_bits = 39;
+	iommu = machine.iommus[0];
+	machine.iommus = &iommu;
+	iommu.aperture_bits = 39;
 	rig_start(&rig, &machine);
 	rig_group(&rig, "/dev/vfio/vfio", V2);
 	memory = declared(&rig, 256 * MIB);
@@ -197,7 +203,7 @@ static void aperture_39(void **state)
 	rig_group(&rig, "/dev/vfio/vfio", V2);
 	memory = declared(&rig, 2 * MIB);
 	assert_gives(
-		&rig, rig_map(&rig, (1ULL << 39) - PAGE, memory, 2 * PAGE, RW), EINVAL, "reserved");
+		&rig, rig_map(&rig, (1ULL << 39) - PAGE, memory, 2 * PAGE, RW), EINVAL, "aperture");
 	rig_stop(&rig);
 }
 
@@ -272,6 +278,7 @@ static void libvfio_user_504(void **state)
 /* libvfio-user 593: everything at once, the last page of 64 bits included. */
 static void libvfio_user_593(void **state)
 {
+	struct dmamap_machine_iommu iommu;
 	struct dmamap_machine machine;
 	uint64_t size = 0;
 	struct rig rig;
@@ -279,8 +286,10 @@ static void libvfio_user_593(void **state)
 
 	(void)state;
 	dmamap_machine_default(&machine);
-	machine.aperture_bits = 64;
-	machine.n_windows = 0;
+	iommu = machine.iommus[0];
+	machine.iommus = &iommu;
+	iommu.aperture_bits = 64;
+	iommu.n_windows = 0;
 	rig_start(&rig, &machine);
 	rig_group(&rig, "/dev/vfio/vfio", V2);
 	memory = declared(&rig, 2 * MIB);

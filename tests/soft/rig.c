@@ -3,11 +3,18 @@
 #include "tests/soft/rig.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 
 void rig_start(struct rig *rig, const struct dmamap_machine *machine)
 {
+	struct dmamap_machine without_limit;
 	struct dmamap_reason why = {0};
 
+	if (!machine) {
+		dmamap_machine_default(&without_limit);
+		without_limit.memlock = DMAMAP_MEMLOCK_UNLIMITED;
+		machine = &without_limit;
+	}
 	*rig = (struct rig){.container = -1, .group = -1, .device = -1};
 	assert_int_equal(dmamap_system_soft(machine, &rig->system, &why), 0);
 }
@@ -23,7 +30,7 @@ void rig_stop(struct rig *rig)
 
 int rig_open(struct rig *rig, const char *path)
 {
-	return rig->system->ops->open(rig->system, path, 0);
+	return rig->system->ops->open(rig->system, path, O_RDWR);
 }
 
 void rig_close(struct rig *rig, int *fd)

@@ -35,7 +35,8 @@ struct rig {
 	uint32_t ioas;
 };
 
-/* A system alone; NULL: the default machine. Fails the test when it cannot be. */
+/* A system alone; NULL: the default machine, without a limit on locked memory, so that a test
+ * needs no privilege. Fails the test when it cannot be. */
 void rig_start(struct rig *rig, const struct dmamap_machine *machine);
 /* Closes all that is open. */
 void rig_stop(struct rig *rig);

@@ -57,7 +57,10 @@ static void map_refusals(void **state)
 		{32, VFIO_DMA_MAP_FLAG_VADDR, 0, 16 * MIB, PAGE, EINVAL, "vaddr_valid"},
 		{32, RW, 0, 16 * MIB, PAGE, EEXIST, "overlap"},
 		{32, RW, 0, 0xfedff000, 2 * PAGE, EINVAL, "reserved"},
-		{32, RW, 0, 1ULL << 48, PAGE, EINVAL, "reserved"},
+		{32, RW, 0, 1ULL << 48, PAGE, EINVAL, "aperture"},
+		{32, RW, 0, (1ULL << 48) - PAGE, 2 * PAGE, EINVAL, "aperture"},
+		{32, RW, 0, ~0ULL << 12, PAGE, EINVAL, "aperture"},
+		{32, RW, 0, 15 * MIB, (1ULL << 48), EEXIST, "overlap"},
 	};
 	struct rig *rig = *state;
 
@@ -137,7 +140,10 @@ static void unmap_refusals(void **state)
 		{24, 0, 0, 0, EINVAL, "length_zero"},
 		{24, 0, 0, 0x800, EINVAL, "misaligned"},
 		{24, 0, ~0ULL << 12, 2 * PAGE, EOVERFLOW, "wrap"},
-		{24, VFIO_DMA_UNMAP_FLAG_VADDR, 0, PAGE, EOPNOTSUPP, "not_provided"},
+		{24, VFIO_DMA_UNMAP_FLAG_VADDR, 0x800, PAGE, EINVAL, "misaligned"},
+		{24, VFIO_DMA_UNMAP_FLAG_VADDR, MIB + PAGE, PAGE, EINVAL, "cut"},
+		{24, VFIO_DMA_UNMAP_FLAG_VADDR | VFIO_DMA_UNMAP_FLAG_ALL, MIB, 0, EINVAL,
+			"unmap_all"},
 		{24, 0, MIB, PAGE, EINVAL, "cut"},
 		{24, 0, MIB + PAGE, 8 * PAGE, EINVAL, "cut"},
 		{24, 0, 0, MIB + PAGE, EINVAL, "cut"},
@@ -161,27 +167,6 @@ static void unmap_refusals(void **state)
 	assert_gives(
 		rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_UNMAP_DMA, NULL), EFAULT, "pointer");
 	assert_int_equal(rig_counters(rig).areas, 1);
-}
-
-/* With dirty tracking off a bitmap is refused, after its size was checked. */
-static void unmap_with_bitmap(void **state)
-{
-	struct rig *rig = *state;
-	uint64_t bits = 0;
-	/* The bitmap follows the fixed part. */
-	struct vfio_iommu_type1_dma_unmap unmap = {
-		.argsz = 48, .flags = VFIO_DMA_UNMAP_FLAG_GET_DIRTY_BITMAP, .size = PAGE};
-	struct vfio_bitmap bitmap = {.pgsize = PAGE, .size = 4, .data = (void *)&bits};
-	char user[48];
-
-	memcpy(user, &unmap, 24);
-	memcpy(user + 24, &bitmap, sizeof(bitmap));
-	assert_gives(rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_UNMAP_DMA, user), EINVAL,
-		"bitmap_size");
-	bitmap.size = 8;
-	memcpy(user + 24, &bitmap, sizeof(bitmap));
-	assert_gives(rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_UNMAP_DMA, user), EINVAL,
-		"tracking_off");
 }
 
 /* v2: several mappings and holes at once are fine; nothing is 0 with size 0. */
@@ -274,44 +259,143 @@ static void info_small(void **state)
 	assert_int_equal(info.cap_offset, 0);
 }
 
-/* vfio_iommu_type1_dirty_pages(): v1 has none; STOP of what is off is fine. */
-static void dirty_v2(void **state)
-{
-	static const struct {
-		uint32_t argsz, flags;
-		int error;
-		const char *reason;
-	} rows[] = {
-		{7, VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP, EINVAL, "argsz"},
-		{8, 0, EINVAL, "flags"},
-		{8, 8, EINVAL, "flags"},
-		{8, VFIO_IOMMU_DIRTY_PAGES_FLAG_START | VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP, EINVAL,
-			"flags"},
-		{39, VFIO_IOMMU_DIRTY_PAGES_FLAG_GET_BITMAP, EINVAL, "argsz"},
-		{8, VFIO_IOMMU_DIRTY_PAGES_FLAG_START, EOPNOTSUPP, "not_provided"},
-	};
-	struct rig *rig = *state;
-	struct vfio_iommu_type1_dirty_bitmap stop_it = {
-		.argsz = 8, .flags = VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP};
-
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct vfio_iommu_type1_dirty_bitmap dirty = {
-			.argsz = rows[i].argsz, .flags = rows[i].flags};
-
-		assert_gives(rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_DIRTY_PAGES, &dirty),
-			rows[i].error, rows[i].reason);
-	}
-	assert_int_equal(rig_ioctl(rig, rig->container, VFIO_IOMMU_DIRTY_PAGES, &stop_it), 0);
-}
-
-static void dirty_v1(void **state)
+/* What type1 v1 knows no answer to. */
+static void v1_unknown(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_gives(rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_DIRTY_PAGES, NULL), EACCES,
-		"dirty_v1");
 	assert_gives(
 		rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_ENABLE, NULL), ENOTTY, "request");
+}
+
+/* v1 with a range that starts inside a mapping leaves even those that lie wholly in it. */
+static void unmap_v1_several(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t size = 4 * MIB;
+
+	assert_int_equal(rig_map(rig, MIB, memory, 4 * PAGE, RW), 0);
+	assert_int_equal(rig_map(rig, 2 * MIB, memory, 4 * PAGE, RW), 0);
+	assert_int_equal(rig_unmap(rig, MIB + PAGE, &size, 0), 0);
+	assert_int_equal(size, 0);
+	size = 2 * MIB + PAGE;
+	assert_int_equal(rig_unmap(rig, 0, &size, 0), 0);
+	assert_int_equal(size, 8 * PAGE);
+	assert_int_equal(rig_map(rig, MIB, memory, 4 * PAGE, RW), 0);
+	size = 0;
+	assert_int_equal(rig_unmap(rig, 0, &size, VFIO_DMA_UNMAP_FLAG_ALL), 0);
+	assert_int_equal(size, 4 * PAGE);
+}
+
+/* A range that ends with the last byte of 64 bits is an ordinary one. */
+static void unmap_to_the_top(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t size = 0xffffffff01100000;
+
+	assert_int_equal(rig_map(rig, 0xfef00000, memory, PAGE, RW), 0);
+	assert_int_equal(rig_map(rig, 0xfef08000, memory, PAGE, RW), 0);
+	assert_int_equal(rig_unmap(rig, 0xfef00000, &size, 0), 0);
+	assert_int_equal(size, 2 * PAGE);
+}
+
+/* disable_hugepages: one page a look-up, and no large leaf. */
+static void without_huge_pages(void **state)
+{
+	struct dmamap_machine machine;
+	struct dmamap_counters counters;
+	struct rig rig;
+	char *bar;
+
+	(void)state;
+	dmamap_machine_default(&machine);
+	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
+	machine.disable_hugepages = true;
+	rig_start(&rig, &machine);
+	rig_group(&rig, "/dev/vfio/vfio", VFIO_TYPE1v2_IOMMU);
+	memory = rig_memory(2 * MIB, false);
+	assert_int_equal(dmamap_soft_declare(rig.system, memory, 2 * MIB, -1, 21), 0);
+	assert_int_equal(rig_map(&rig, 0, memory, 2 * MIB, RW), 0);
+	bar = rig_bar(&rig, 0, 16 * MIB, 0);
+	assert_int_equal(rig_map(&rig, 16 * MIB, bar, 2 * MIB, RW), 0);
+	counters = rig_counters(&rig);
+	assert_int_equal(counters.lookups, 1024);
+	assert_int_equal(counters.leaves[12], 1024);
+	assert_int_equal(counters.leaves[21], 0);
+	rig_stop(&rig);
+}
+
+/* Linux 6.12: overflows are -EINVAL, and a range that ends with the last byte meets nothing. */
+static void as_6_12(void **state)
+{
+	struct dmamap_machine machine;
+	struct rig rig;
+	uint64_t size = 0xffffffff01100000;
+
+	(void)state;
+	memory = rig_memory(MIB, true);
+	dmamap_machine_default(&machine);
+	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
+	machine.as_kernel = DMAMAP_KERNEL(6, 12);
+	rig_start(&rig, &machine);
+	rig_group(&rig, "/dev/vfio/vfio", VFIO_TYPE1v2_IOMMU);
+	assert_gives(&rig, rig_map(&rig, ~0ULL << 12, memory, 2 * PAGE, RW), EINVAL, "wrap");
+	assert_gives(
+		&rig, rig_map(&rig, 0, (void *)~(uintptr_t)4095, 2 * PAGE, RW), EINVAL, "wrap");
+	assert_int_equal(rig_map(&rig, 0xfef00000, memory, 2 * PAGE, RW), 0);
+	assert_int_equal(rig_unmap(&rig, 0xfef00000, &size, 0), 0);
+	assert_int_equal(size, 0);
+	size = 0xffffffff01100000 - PAGE;
+	assert_gives(&rig, rig_unmap(&rig, 0xfef01000, &size, 0), EINVAL, "cut");
+	size = 2 * PAGE;
+	assert_gives(&rig, rig_unmap(&rig, ~0ULL << 12, &size, 0), EINVAL, "wrap");
+	assert_gives(
+		&rig, rig_map(&rig, 0xfef00000, NULL, 0xffffffff01100000, RW), EINVAL, "aperture");
+	size = 0;
+	assert_int_equal(rig_unmap(&rig, 0, &size, VFIO_DMA_UNMAP_FLAG_ALL), 0);
+	assert_int_equal(size, 2 * PAGE);
+	rig_stop(&rig);
+}
+
+/* Linux 6.12 has type 6, which an SMMU takes and others refuse. */
+static void nesting_in_6_12(void **state)
+{
+	struct dmamap_machine_iommu iommu;
+	struct dmamap_machine machine;
+	struct rig rig;
+
+	(void)state;
+	dmamap_machine_default(&machine);
+	iommu = machine.iommus[0];
+	machine.iommus = &iommu;
+	machine.as_kernel = DMAMAP_KERNEL(6, 12);
+	rig_start(&rig, &machine);
+	rig.container = rig_open(&rig, "/dev/vfio/vfio");
+	rig.group = rig_open(&rig, "/dev/vfio/7");
+	assert_int_equal(rig_ioctl(&rig, rig.group, VFIO_GROUP_SET_CONTAINER, &rig.container), 0);
+	assert_int_equal(rig_ioctl(&rig, rig.container, VFIO_CHECK_EXTENSION, (void *)6UL), 1);
+	assert_gives(&rig, rig_ioctl(&rig, rig.container, VFIO_SET_IOMMU, (void *)6UL), EINVAL,
+		"group_nesting");
+	rig_stop(&rig);
+	iommu.model = DMAMAP_IOMMU_SMMUV3;
+	rig_start(&rig, &machine);
+	rig_group(&rig, "/dev/vfio/vfio", 6);
+	rig_stop(&rig);
+}
+
+/* The sentences name what decided. */
+static void sentences(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_map(rig, 0xfedff000, memory, 2 * PAGE, RW);
+	assert_string_equal(rig_sentence(rig),
+		"iova 0xfedff000-0xfee00fff overlaps reserved 0xfee00000-0xfeefffff "
+		"(MSI window of intel-iommu)");
+	rig_map(rig, 1ULL << 48, memory, PAGE, RW);
+	assert_string_equal(rig_sentence(rig),
+		"iova 0x1000000000000-0x1000000000fff ends past 0xffffffffffff, the last of the "
+		"48-bit aperture");
 }
 
 /* Structures that are not on the stack are safe to get wrong, too. */
@@ -363,13 +447,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(map_edges, start_v2, stop),
 		cmocka_unit_test_setup_teardown(map_memory_faults, start_v2, stop),
 		cmocka_unit_test_setup_teardown(unmap_refusals, start_v2, stop),
-		cmocka_unit_test_setup_teardown(unmap_with_bitmap, start_v2, stop),
 		cmocka_unit_test_setup_teardown(unmap_v2, start_v2, stop),
 		cmocka_unit_test_setup_teardown(unmap_v1, start_v1, stop),
 		cmocka_unit_test_setup_teardown(info_whole, start_v2, stop),
 		cmocka_unit_test_setup_teardown(info_small, start_v2, stop),
-		cmocka_unit_test_setup_teardown(dirty_v2, start_v2, stop),
-		cmocka_unit_test_setup_teardown(dirty_v1, start_v1, stop),
+		cmocka_unit_test_setup_teardown(v1_unknown, start_v1, stop),
+		cmocka_unit_test_setup_teardown(unmap_v1_several, start_v1, stop),
+		cmocka_unit_test_setup_teardown(unmap_to_the_top, start_v2, stop),
+		cmocka_unit_test(without_huge_pages),
+		cmocka_unit_test(as_6_12),
+		cmocka_unit_test(nesting_in_6_12),
+		cmocka_unit_test_setup_teardown(sentences, start_v2, stop),
 		cmocka_unit_test_setup_teardown(pointers, start_v2, stop),
 		cmocka_unit_test_setup_teardown(device_access, start_v2, stop),
 	};

@@ -50,11 +50,13 @@ static void map_refusals(void **state)
 		{32, RW, 0x800, 0, PAGE, EINVAL, "misaligned"},
 		{32, RW, 0, 0xfedff000, 2 * PAGE, EINVAL, "reserved"},
 		{32, RW, 0, MIB, PAGE, EEXIST, "overlap"},
+		/* IOMMUFD lets no access pass, and the page table does not. */
+		{32, 0, 0, MIB, PAGE, EEXIST, "overlap"},
+		{32, 0, 0, 0, PAGE, EINVAL, "no_access"},
 	};
 	struct rig *rig = *state;
 
-	/* No access at all is fine here: mapped, and no device can touch it. */
-	assert_int_equal(rig_map(rig, MIB, memory, PAGE, 0), 0);
+	assert_int_equal(rig_map(rig, MIB, memory, PAGE, READ), 0);
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct vfio_iommu_type1_dma_map map = {rows[i].argsz, rows[i].flags,
 			(uintptr_t)memory + rows[i].va_offset, rows[i].iova, rows[i].size};
@@ -62,6 +64,25 @@ static void map_refusals(void **state)
 		assert_gives(rig, rig_ioctl(rig, rig->container, VFIO_IOMMU_MAP_DMA, &map),
 			rows[i].error, rows[i].reason);
 	}
+}
+
+/* iommufd_vfio_map_dma() asks for no access: nobody minds until a page table is filled. */
+static void no_access(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t size = PAGE;
+
+	rig_close(rig, &rig->device);
+	assert_int_equal(rig_map(rig, 0, memory, PAGE, 0), 0);
+	assert_int_equal(rig_map(rig, PAGE, NULL, PAGE, 0), 0);
+	/* A page that is not there is met first, where it comes first. */
+	rig->device = rig_ioctl(rig, rig->group, VFIO_GROUP_GET_DEVICE_FD, "0000:00:03.0");
+	assert_int_equal(rig->device, -EINVAL);
+	assert_string_equal(rig_reason(rig), "no_access");
+	assert_int_equal(rig_unmap(rig, 0, &size, 0), 0);
+	rig->device = rig_ioctl(rig, rig->group, VFIO_GROUP_GET_DEVICE_FD, "0000:00:03.0");
+	assert_int_equal(rig->device, -EFAULT);
+	rig->device = -1;
 }
 
 /* Nothing mapped is 0 with size 0; a cut is ENOENT, with what went before it as the size. */
@@ -177,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(map_refusals, start_v2, stop),
+		cmocka_unit_test_setup_teardown(no_access, start_v2, stop),
 		cmocka_unit_test_setup_teardown(unmap_v2, start_v2, stop),
 		cmocka_unit_test_setup_teardown(unmap_v1, start_v1, stop),
 		cmocka_unit_test_setup_teardown(info, start_v2, stop),

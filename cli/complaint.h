@@ -3,8 +3,8 @@
  * A complaint: the one sentence that a user gets for bad input. It names the
  * input and says what to do.
  */
-#ifndef BENCH_COMPLAINT_H
-#define BENCH_COMPLAINT_H
+#ifndef CLI_COMPLAINT_H
+#define CLI_COMPLAINT_H
 
 struct complaint {
 	char text[768];

@@ -96,6 +96,21 @@ char *units_short(char text[UNITS_TEXT], uint64_t bytes)
 	return text;
 }
 
+char *units_exact(char text[UNITS_TEXT], uint64_t number)
+{
+	unsigned unit = 0;
+
+	while (number && unit < 6 && !(number & 1023)) {
+		number >>= 10;
+		unit++;
+	}
+	if (unit)
+		snprintf(text, UNITS_TEXT, "%" PRIu64 "%c", number, suffixes[unit - 1]);
+	else
+		snprintf(text, UNITS_TEXT, "%" PRIu64, number);
+	return text;
+}
+
 char *units_time(char text[UNITS_TEXT], uint64_t ns)
 {
 	static const char *const names[] = {"ns", "us", "ms", "s"};

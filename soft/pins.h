@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What IOMMUFD pins of a memory, and who is charged for it
+ * (drivers/iommu/iommufd/pages.c). A page is pinned, and charged, once for as
+ * long as any page table has it: through several HWPTs, IOASes that share it by
+ * IOMMU_IOAS_COPY, or areas that were cut. So each memory counts, page by page,
+ * in how many tables its areas are: a step function, kept as its edges.
+ *
+ * A fill adds at most two edges and its end takes them back, so that room for
+ * two edges a fill is enough for clearing, which cannot fail.
+ */
+#ifndef DMAMAP_SOFT_PINS_H
+#define DMAMAP_SOFT_PINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dmamap/common.h"
+
+struct soft_system;
+struct soft_process;
+struct dmamap_memory;
+
+/* Which counter has a limit. VmPin (soft_process.pinned) counts in every mode. */
+enum soft_pins_mode {
+	SOFT_PINS_FREE,	   /* none: CAP_IPC_LOCK when it was mapped, or a dma-buf */
+	SOFT_PINS_USER,	   /* the user's, for all of its processes */
+	SOFT_PINS_PROCESS, /* the process's, as type1 counts */
+};
+
+#define SOFT_PINS_MODES 3
+
+/* From @page on, up to the next edge, @tables have it. Before the first edge none has. */
+struct soft_edge {
+	uint64_t page;
+	unsigned tables;
+};
+
+/* Guarded by system->pins_lock, but for what is set before the memory is shared. */
+struct soft_pins {
+	struct soft_system *system;
+	struct soft_process *process;
+	enum soft_pins_mode mode;
+	unsigned fills; /* that are to be cleared */
+	unsigned n, room;
+	struct soft_edge *edges; /* few, or allocated */
+	struct soft_edge few[6];
+	uint64_t pages; /* pinned now */
+	bool counted;	/* soft_pins_move() has met it */
+};
+
+/* For the calling process; @free: nothing is charged, whoever it is. */
+void soft_pins_init(struct soft_pins *pins, struct soft_system *system, bool free);
+void soft_pins_fini(struct soft_pins *pins);
+/* Before an area that @tables have filled is made two: room for what their clearing needs. */
+int soft_pins_split(struct soft_pins *pins, unsigned tables);
+/* It was not made two after all. */
+void soft_pins_unsplit(struct soft_pins *pins, unsigned tables);
+/* Charge the calling process for what others are charged for: all of the @n, or none. */
+int soft_pins_move(struct soft_system *system, struct soft_pins *const *pins, size_t n);
+
+/* What the engine tells of memories that have pins. */
+int soft_memory_filled(
+	struct dmamap_memory *memory, uint64_t offset, uint64_t last, struct dmamap_reason *why);
+void soft_memory_cleared(struct dmamap_memory *memory, uint64_t offset, uint64_t last);
+
+#endif
