@@ -12,6 +12,7 @@ enum command_exit {
 };
 
 int bench_command(int argc, char **argv);
+int replay_command(int argc, char **argv);
 int machine_command(int argc, char **argv);
 
 #endif

@@ -14,6 +14,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"bench", "time DMA mapping: every mode, memory and prefault", bench_command},
+	{"replay", "run cases of calls, and say why each refused one was", replay_command},
 	{"machine", "show what a soft system is about, or this machine", machine_command},
 };
 
