@@ -84,7 +84,7 @@ static int check_serves(const struct soft_hwpt *hwpt, const struct soft_binding 
 		return SOFT_REFUSE(hwpt_iommu, EINVAL, binding->device->is.bdf, hwpt->object.id,
 			hwpt->iommu->aperture_bits, iommu->aperture_bits);
 	if (hwpt->dirty && !iommu->dirty)
-		return SOFT_REFUSE(hwpt_dirty, EINVAL, NULL, hwpt->object.id);
+		return SOFT_REFUSE(hwpt_tracks, EINVAL, binding->device->is.bdf, hwpt->object.id);
 	return 0;
 }
 
@@ -268,7 +268,6 @@ static int attach_by(struct soft_binding *binding, bool zero, uint32_t *pt_id)
 	if (!error) {
 		*pt_id = binding->hwpt->object.id;
 		binding->by_pasid_zero = zero;
-		soft_why()->kind = NULL;
 	}
 	soft_object_put(iommufd, object);
 out:

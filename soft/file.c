@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Descriptors: each open file of the soft system has a real descriptor of this
- * process, an empty memfd, so that its number is taken and means one thing. A
- * table leads from the number to the file.
+ * process, so that its number is taken and means one thing: an empty memfd,
+ * where nothing else is of use. A table leads from the number to the file.
  *
  * A reference may only be taken from the table under its lock, or by someone
  * who has one already; so the last one to go needs no lock to release.
@@ -65,13 +65,19 @@ static int grow(struct soft_files *files, size_t fd)
 
 int soft_file_install(struct soft_file *file, const char *name)
 {
-	struct soft_files *files = &file->system->files;
-	struct soft_file *stale = NULL;
-	int fd, error = 0;
+	int fd = memfd_create(name, MFD_CLOEXEC);
 
-	fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd < 0)
 		return SOFT_REFUSE(no_descriptor, errno, name, 0);
+	return soft_file_install_as(file, fd, name);
+}
+
+int soft_file_install_as(struct soft_file *file, int fd, const char *name)
+{
+	struct soft_files *files = &file->system->files;
+	struct soft_file *stale = NULL;
+	int error = 0;
+
 	pthread_mutex_lock(&files->lock);
 	if ((size_t)fd >= files->n)
 		error = grow(files, (size_t)fd);

@@ -5,9 +5,13 @@
  * Mapping only remembers the file. What kind it is, and whether it is as long,
  * is looked at whenever a page table is filled: a file may grow in between.
  *
- * Then we map the file ourselves, congruent to its page size so that its pages
- * can be leaves, make its pages present, and the engine's file memory finds
- * them. The kernel pins without regard to how the descriptor was opened and to
+ * Pages that some page table has are taken from there, whatever became of the
+ * file.
+ *
+ * To fill we map the file ourselves, all of the memory or, where the file is
+ * shorter, the part that is asked for; congruent to its page size so that its
+ * pages can be leaves. We make its pages present, and the engine's file memory
+ * finds them. The kernel pins without regard to how the descriptor was opened and to
  * seals; so do we as far as mmap lets us. Where a file is sealed against
  * writing, what a device writes goes to a copy that only devices see.
  *
@@ -50,19 +54,26 @@ struct soft_kept_file {
 	uint64_t page; /* of the file's own size */
 };
 
+/* A part of a memory, mapped. */
+struct window {
+	struct window *next;
+	uint64_t first, last; /* in the memory */
+	struct dmamap_memory *pages;
+	void *mapping;
+	uint64_t mapped; /* bytes at @mapping */
+	char *host;	 /* the byte at @first */
+	bool writable;
+	bool declared;
+};
+
 struct file_memory {
 	struct soft_memory soft;
 	struct soft_pins pins;
 	struct soft_system *system;
 	struct soft_kept_file *file;
 	uint64_t start;
-	pthread_mutex_t lock;	     /* two spaces may share it: until the file is mapped */
-	struct dmamap_memory *pages; /* lock; NULL: not yet mapped */
-	void *mapping;		     /* lock */
-	uint64_t mapped;	     /* lock: bytes at @mapping */
-	char *host;		     /* lock: the byte at @start */
-	bool writable;		     /* lock */
-	bool declared;		     /* lock */
+	pthread_mutex_t lock;	/* two spaces may share it */
+	struct window *windows; /* lock; none goes before the memory does */
 };
 
 /* --------------------------------------------------------------- the file */
@@ -145,84 +156,116 @@ static void put_file(struct soft_system *system, struct soft_kept_file *file)
 
 /* ------------------------------------------------------------- its mapping */
 
-static int map_copy(struct file_memory *memory, uint64_t offset)
+static int map_copy(const struct window *window, int fd, uint64_t offset)
 {
-	void *mapped = mmap(memory->mapping, memory->mapped, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, memory->file->fd, (off_t)offset);
+	void *mapped = mmap(window->mapping, window->mapped, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, (off_t)offset);
 
 	return mapped == MAP_FAILED ? -errno : 0;
 }
 
-static int map_file(struct file_memory *memory, uint64_t offset, uint64_t page)
+/* @copy: a device is to write, and the file may not let us. */
+static int map_file(struct window *window, int fd, uint64_t offset, uint64_t page, bool copy)
 {
 	char path[64];
-	int fd = memory->file->fd, again, error;
+	int again, error;
 
-	memory->writable = true;
+	window->writable = true;
 	error = soft_map_aligned(
-		fd, offset, memory->mapped, PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
+		fd, offset, window->mapped, PROT_READ | PROT_WRITE, page, offset, &window->mapping);
 	if (error == -EACCES) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		again = open(path, O_RDWR | O_CLOEXEC);
 		if (again >= 0) {
-			error = soft_map_aligned(again, offset, memory->mapped,
-				PROT_READ | PROT_WRITE, page, offset, &memory->mapping);
+			error = soft_map_aligned(again, offset, window->mapped,
+				PROT_READ | PROT_WRITE, page, offset, &window->mapping);
 			close(again);
 		}
 	}
 	if (error != -EACCES && error != -EPERM)
 		return error;
-	memory->writable = false;
+	window->writable = false;
 	error = soft_map_aligned(
-		fd, offset, memory->mapped, PROT_READ, page, offset, &memory->mapping);
-	if (!error && memory->soft.base.prot & DMAMAP_WRITE)
-		error = map_copy(memory, offset);
-	return error;
+		fd, offset, window->mapped, PROT_READ, page, offset, &window->mapping);
+	return !error && copy ? map_copy(window, fd, offset) : error;
 }
 
-/* The whole range at once. Lock held. */
-static int map_pages(struct file_memory *memory, struct dmamap_reason *why)
+static void free_window(struct window *window)
+{
+	if (!window)
+		return;
+	dmamap_memory_put(window->pages);
+	if (window->mapping)
+		munmap(window->mapping, window->mapped);
+	free(window);
+}
+
+static int map_window(
+	const struct file_memory *memory, struct window *window, struct dmamap_reason *why)
 {
 	const struct soft_kept_file *file = memory->file;
-	uint64_t length = memory->soft.base.length, page = file->page, offset;
+	uint64_t start = memory->start + window->first, page = file->page, offset;
+	uint64_t length = window->last - window->first + 1;
 	unsigned shift = soft_vma_declared_file(
 		&memory->system->vmas, (uint64_t)file->st_dev, (uint64_t)file->st_ino);
 	char text[64];
 	int error;
 
-	memory->declared = shift;
+	window->declared = shift;
 	if (shift)
 		page = 1ULL << shift;
-	offset = memory->start & ~(page - 1);
-	memory->mapped = (memory->start + length - offset + file->page - 1) & ~(file->page - 1);
-	error = map_file(memory, offset, page);
-	if (error) {
-		DMAMAP_REFUSE(why, &soft_reason_file_map, -error,
+	offset = start & ~(page - 1);
+	window->mapped = (start + length - offset + file->page - 1) & ~(file->page - 1);
+	error = map_file(window, file->fd, offset, page, memory->soft.base.prot & DMAMAP_WRITE);
+	if (error)
+		return DMAMAP_REFUSE(why, &soft_reason_file_map, -error,
 			strerror_r(-error, text, sizeof(text)), 0);
-		goto unmap;
-	}
-	memory->host = (char *)memory->mapping + (memory->start - offset);
+	window->host = (char *)window->mapping + (start - offset);
 	if (!shift)
 		shift = 63 - (unsigned)__builtin_clzll(page);
-	error = dmamap_memory_file(memory->host, memory->start, length, DMAMAP_READ | DMAMAP_WRITE,
-		shift, &memory->pages);
-	if (!error)
-		return 0;
-	DMAMAP_REFUSE(why, &soft_reason_no_memory, -error, "a mapping", length);
-unmap:
-	if (memory->mapping)
-		munmap(memory->mapping, memory->mapped);
-	memory->mapping = NULL;
-	return error;
+	error = dmamap_memory_file(
+		window->host, start, length, DMAMAP_READ | DMAMAP_WRITE, shift, &window->pages);
+	return error ? DMAMAP_REFUSE(why, &soft_reason_no_memory, -error, "a mapping", length) : 0;
+}
+
+/* The window with all that is asked for, made if need be. @size: of the file. */
+static struct window *find_window(
+	struct file_memory *memory, uint64_t size, const struct dmamap_lookup *lookup, int *error)
+{
+	uint64_t whole = memory->soft.base.length;
+	struct window *window;
+
+	for (window = memory->windows; window; window = window->next)
+		if (window->first <= lookup->offset && lookup->last <= window->last)
+			return window;
+	window = calloc(1, sizeof(*window));
+	if (!window) {
+		*error = DMAMAP_REFUSE(
+			lookup->why, &soft_reason_no_memory, ENOMEM, "a mapping", whole);
+		return NULL;
+	}
+	window->last = whole - 1;
+	if (memory->start + whole > size) {
+		window->first = lookup->offset;
+		window->last = lookup->last;
+	}
+	*error = map_window(memory, window, lookup->why);
+	if (*error) {
+		free_window(window);
+		return NULL;
+	}
+	window->next = memory->windows;
+	memory->windows = window;
+	return window;
 }
 
 /* Makes one run of absent pages present. */
-static int fill_run(
-	struct file_memory *memory, char *from, uint64_t length, struct dmamap_lookup *lookup)
+static int fill_run(const struct window *window, char *from, uint64_t length,
+	const struct dmamap_lookup *lookup)
 {
 	char text[64];
 
-	if (!madvise(from, length, memory->writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+	if (!madvise(from, length, window->writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	return DMAMAP_REFUSE(lookup->why, &soft_reason_memory_fault,
 		errno == ENOMEM ? ENOMEM : EFAULT, strerror_r(errno, text, sizeof(text)),
@@ -230,11 +273,12 @@ static int fill_run(
 }
 
 /* A fresh mapping has no page-table entries: mincore looks into the page cache instead. */
-static int fill(struct file_memory *memory, struct dmamap_lookup *lookup)
+static int fill(const struct window *window, uint64_t offset, uint64_t end,
+	const struct dmamap_lookup *lookup)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t first = ((uintptr_t)memory->host + lookup->offset) & ~(page - 1);
-	uint64_t last = (uintptr_t)memory->host + lookup->last;
+	uint64_t host = (uintptr_t)window->host - window->first;
+	uint64_t first = (host + offset) & ~(page - 1), last = host + end;
 	unsigned char *present = malloc(WINDOW_PAGES);
 	int error = 0;
 
@@ -251,7 +295,7 @@ static int fill(struct file_memory *memory, struct dmamap_lookup *lookup)
 			for (run = 1; i + run < n && (present[i + run] & 1) == (present[i] & 1);)
 				run++;
 			if (!(present[i] & 1))
-				error = fill_run(memory, (char *)(uintptr_t)first + i * page,
+				error = fill_run(window, (char *)(uintptr_t)first + i * page,
 					run * page, lookup);
 		}
 		first += n * page;
@@ -261,49 +305,82 @@ static int fill(struct file_memory *memory, struct dmamap_lookup *lookup)
 }
 
 /* What the kernel looks at when it pins: whole pages of the machine, within the file as it is. */
-static int prepare(struct file_memory *memory, struct dmamap_lookup *lookup)
+static int check_file(const struct file_memory *memory, uint64_t offset, uint64_t last,
+	uint64_t size, struct dmamap_reason *why)
 {
 	uint64_t page = soft_page_size(memory->system);
-	uint64_t first = memory->start + lookup->offset;
-	uint64_t end = (memory->start + lookup->last) | (page - 1);
+	uint64_t first = (memory->start + offset) & ~(page - 1);
+	uint64_t end = (memory->start + last) | (page - 1);
+
+	if (!memory->file->of_pages)
+		return DMAMAP_REFUSE(why, &soft_reason_file_kind, EINVAL, NULL, 0);
+	if (end > INT64_MAX || end >= size)
+		return DMAMAP_REFUSE(why, &soft_reason_file_end, EINVAL, NULL, first, end, size);
+	return 0;
+}
+
+/* Pins what is asked for, as far as no table has it. */
+static int prepare(struct file_memory *memory, struct dmamap_lookup *lookup)
+{
+	struct window *window = NULL;
 	struct stat is;
 	int error = 0;
 
-	if (!memory->file->of_pages)
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_kind, EINVAL, NULL, 0);
-	if (fstat(memory->file->fd, &is) || end > INT64_MAX || end >= (uint64_t)is.st_size)
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_file_end, EINVAL, NULL,
-			first & ~(page - 1), end, (uint64_t)is.st_size);
+	if (fstat(memory->file->fd, &is))
+		is.st_size = 0;
+	for (uint64_t at = lookup->offset, last; !error; at = last + 1) {
+		last = lookup->last;
+		if (!soft_memory_pinned(&memory->soft, at, &last))
+			error = check_file(memory, at, last, (uint64_t)is.st_size, lookup->why);
+		if (last == lookup->last)
+			break;
+	}
+	if (error)
+		return error;
 	pthread_mutex_lock(&memory->lock);
-	if (!memory->pages)
-		error = map_pages(memory, lookup->why);
+	window = find_window(memory, (uint64_t)is.st_size, lookup, &error);
 	pthread_mutex_unlock(&memory->lock);
-	if (!error && !memory->declared)
-		error = fill(memory, lookup);
+	for (uint64_t at = lookup->offset, last; !error && !window->declared; at = last + 1) {
+		last = lookup->last;
+		if (!soft_memory_pinned(&memory->soft, at, &last))
+			error = fill(window, at, last, lookup);
+		if (last == lookup->last)
+			break;
+	}
+	lookup->state[0] = (uintptr_t)window;
 	return error;
 }
 
 static int file_lookup(struct dmamap_memory *base, struct dmamap_lookup *lookup)
 {
 	struct file_memory *memory = (struct file_memory *)base;
+	uint64_t offset = lookup->offset, last = lookup->last;
+	const struct window *window;
 	int error;
 
-	if (!lookup->state[3]) {
+	if (!lookup->state[0]) {
 		error = prepare(memory, lookup);
 		if (error)
 			return error;
-		lookup->state[3] = 1;
 	}
-	return memory->pages->ops->lookup(memory->pages, lookup);
+	window = (const struct window *)(uintptr_t)lookup->state[0];
+	lookup->offset -= window->first;
+	lookup->last -= window->first;
+	error = window->pages->ops->lookup(window->pages, lookup);
+	lookup->offset = offset;
+	lookup->last = last;
+	return error;
 }
 
 static void file_release(struct dmamap_memory *base)
 {
 	struct file_memory *memory = (struct file_memory *)base;
+	struct window *window;
 
-	dmamap_memory_put(memory->pages);
-	if (memory->mapping)
-		munmap(memory->mapping, memory->mapped);
+	while ((window = memory->windows)) {
+		memory->windows = window->next;
+		free_window(window);
+	}
 	put_file(memory->system, memory->file);
 	pthread_mutex_destroy(&memory->lock);
 	soft_pins_fini(&memory->pins);

@@ -92,6 +92,12 @@ static int clear_rest(uint64_t address, uint32_t size)
 	return error;
 }
 
+/* Before PASIDs: neither is a type asked for, nor ATS told of. */
+static bool is_old(const struct soft_command *command)
+{
+	return command->iommufd->file.system->machine.as_kernel < DMAMAP_KERNEL(6, 15);
+}
+
 static int get_info(struct soft_command *command, const struct soft_binding *binding)
 {
 	const struct dmamap_machine_iommu *iommu = soft_device_iommu(binding->device);
@@ -113,8 +119,8 @@ static int get_info(struct soft_command *command, const struct soft_binding *bin
 		return error;
 	user->data_len = size;
 	/* No device of ours has ATS or PASIDs. */
-	user->out_capabilities = IOMMU_HW_CAP_PCI_ATS_NOT_SUPPORTED |
-				 (iommu->dirty ? IOMMU_HW_CAP_DIRTY_TRACKING : 0);
+	user->out_capabilities = (iommu->dirty ? IOMMU_HW_CAP_DIRTY_TRACKING : 0) |
+				 (is_old(command) ? 0 : IOMMU_HW_CAP_PCI_ATS_NOT_SUPPORTED);
 	user->out_max_pasid_log2 = 0;
 	return soft_command_respond(command, sizeof(*user), "iommu_hw_info");
 }
@@ -122,7 +128,7 @@ static int get_info(struct soft_command *command, const struct soft_binding *bin
 int soft_hw_info(struct soft_command *command)
 {
 	struct iommu_hw_info *user = command->data;
-	const uint32_t known = IOMMU_HW_INFO_FLAG_INPUT_TYPE;
+	uint32_t known = is_old(command) ? 0 : IOMMU_HW_INFO_FLAG_INPUT_TYPE;
 	struct soft_object *object;
 	int error;
 

@@ -59,16 +59,18 @@ bool soft_iommu_serves(
 }
 
 /* Flags that iommufd_hwpt_paging_alloc() refuses before an id is taken, and then the driver's. */
-static int check_flags(const struct dmamap_machine_iommu *iommu, uint32_t flags, uint32_t data_len)
+static int check_flags(const struct soft_device *device, uint32_t flags, uint32_t data_len)
 {
-	const uint32_t known = IOMMU_HWPT_ALLOC_NEST_PARENT | IOMMU_HWPT_ALLOC_DIRTY_TRACKING |
-			       IOMMU_HWPT_FAULT_ID_VALID | IOMMU_HWPT_ALLOC_PASID;
+	const struct dmamap_machine_iommu *iommu = soft_device_iommu(device);
+	bool old = device->system->machine.as_kernel < DMAMAP_KERNEL(6, 15);
+	uint32_t known = IOMMU_HWPT_ALLOC_NEST_PARENT | IOMMU_HWPT_ALLOC_DIRTY_TRACKING |
+			 IOMMU_HWPT_FAULT_ID_VALID | (old ? 0 : IOMMU_HWPT_ALLOC_PASID);
 	uint32_t takes = driver_flags(iommu);
 
 	if (flags & ~known)
 		return SOFT_REFUSE(flags, EOPNOTSUPP, "IOMMU_HWPT_ALLOC", flags, known);
 	if (flags & IOMMU_HWPT_ALLOC_DIRTY_TRACKING && !iommu->dirty)
-		return SOFT_REFUSE(hwpt_dirty, EOPNOTSUPP, NULL, flags);
+		return SOFT_REFUSE(hwpt_dirty, EOPNOTSUPP, device->is.bdf, flags);
 	if (flags & ~takes)
 		return SOFT_REFUSE(flags, EOPNOTSUPP, "the device's IOMMU", flags, takes);
 	if (data_len)
@@ -165,7 +167,7 @@ static int alloc_paging(const struct iommu_hwpt_alloc *user, struct soft_binding
 {
 	const struct dmamap_machine_iommu *iommu = soft_device_iommu(binding->device);
 	struct soft_object *fault;
-	int error = check_flags(iommu, user->flags, user->data_len);
+	int error = check_flags(binding->device, user->flags, user->data_len);
 
 	if (error)
 		return error;

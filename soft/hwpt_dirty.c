@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "abi/iommufd.h"
 #include "soft/soft.h"
@@ -280,7 +279,7 @@ static int read_dirty(struct soft_hwpt *hwpt, const struct iommu_hwpt_get_dirty_
 	unsigned shift = (unsigned)__builtin_ctzll(user->page_size);
 	struct bitmap bitmap = {
 		.iova = user->iova,
-		.page = (uint64_t)sysconf(_SC_PAGESIZE),
+		.page = soft_page_size(hwpt->ioas->space.system),
 		.shift = shift,
 		.bytes = (((user->length - 1) >> shift) / 8) + 1,
 		.address = user->data,

@@ -290,8 +290,12 @@ int soft_ioas_check_source(struct soft_ioas *ioas, uint64_t first, uint64_t last
 	struct source source = {ioas, first, last};
 	uint64_t origin;
 	bool revoked;
+	int error;
 
-	return check_source(&source, &origin, &revoked);
+	pthread_mutex_lock(&ioas->lock);
+	error = check_source(&source, &origin, &revoked);
+	pthread_mutex_unlock(&ioas->lock);
+	return error;
 }
 
 /* Each piece's memory must allow the access, and start where the IOAS's alignment wants it. */
@@ -342,6 +346,20 @@ static int copy_pieces(const struct source *source, struct soft_ioas *to, struct
 	return error;
 }
 
+/* Two IOASes' locks, by ascending ids. */
+static void lock_both(struct soft_ioas *one, struct soft_ioas *other)
+{
+	if (one->object.id > other->object.id) {
+		struct soft_ioas *higher = one;
+
+		one = other;
+		other = higher;
+	}
+	pthread_mutex_lock(&one->lock);
+	if (other != one)
+		pthread_mutex_lock(&other->lock);
+}
+
 int soft_ioas_copy_range(struct soft_ioas *from, uint64_t first, uint64_t last,
 	struct soft_ioas *to, uint64_t *iova, unsigned prot, bool allocate)
 {
@@ -351,7 +369,7 @@ int soft_ioas_copy_range(struct soft_ioas *from, uint64_t first, uint64_t last,
 	bool revoked;
 	int error;
 
-	pthread_mutex_lock(&to->lock);
+	lock_both(from, to);
 	error = check_source(&source, &origin, &revoked);
 	if (!error)
 		error = prepare(to, origin, last - first + 1, *iova, allocate, &map);
@@ -370,6 +388,8 @@ int soft_ioas_copy_range(struct soft_ioas *from, uint64_t first, uint64_t last,
 		*iova = map.first;
 out:
 	pthread_mutex_unlock(&to->lock);
+	if (from != to)
+		pthread_mutex_unlock(&from->lock);
 	return error;
 }
 

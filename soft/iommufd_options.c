@@ -149,7 +149,7 @@ int soft_ioas_change_process(struct soft_command *command)
 	if (user->__reserved)
 		return SOFT_REFUSE(
 			reserved_field, EOPNOTSUPP, "iommu_ioas_change_process", user->__reserved);
-	/* The one place that holds several IOASes' locks, by ascending ids, and under this one. */
+	/* So that the list is complete: no two calls go through all IOASes at once. */
 	pthread_mutex_lock(&iommufd->attach);
 	while (!error &&
 		(object = soft_object_next(iommufd, SOFT_OBJECT_IOAS, object ? object->id : 0))) {

@@ -16,93 +16,124 @@
 /* An edge for each end of a fill, and room to change the function before neighbours are joined. */
 #define EDGES(fills) (2 * (fills) + 2)
 
+/* From @page on, up to the next edge, @tables have it. Before the first edge none has. */
+struct edge {
+	uint64_t page;
+	unsigned tables;
+};
+
+struct soft_edges {
+	unsigned n, room;
+	struct edge edge[];
+};
+
 void soft_pins_init(struct soft_pins *pins, struct soft_system *system, bool free)
 {
-	memset(pins, 0, sizeof(*pins));
 	pins->system = system;
 	pins->process = soft_process_current(system);
 	pins->mode = free || soft_may_lock(system) ? SOFT_PINS_FREE : SOFT_PINS_USER;
-	pins->edges = pins->few;
-	pins->room = sizeof(pins->few) / sizeof(pins->few[0]);
 }
 
 void soft_pins_fini(struct soft_pins *pins)
 {
-	if (pins->edges != pins->few)
-		free(pins->edges);
+	free(pins->edges);
 }
 
-/* Room for @more fills. Lock held. */
-static int reserve(struct soft_pins *pins, unsigned more)
+/* Edges in place of the one range, with room for @more fills. Lock held. */
+static int make_edges(struct soft_pins *pins, unsigned more)
 {
 	unsigned room = EDGES(pins->fills + more);
-	struct soft_edge *edges;
+	struct soft_edges *old = pins->edges, *edges;
 
-	if (room <= pins->room)
+	if (old && room <= old->room)
 		return 0;
 	room *= 2;
-	edges = malloc(room * sizeof(*edges));
+	edges = realloc(old, sizeof(*edges) + room * sizeof(edges->edge[0]));
 	if (!edges)
 		return -ENOMEM;
-	memcpy(edges, pins->edges, pins->n * sizeof(*edges));
-	if (pins->edges != pins->few)
-		free(pins->edges);
+	edges->room = room;
+	if (!old) {
+		edges->n = 2;
+		edges->edge[0] = (struct edge){pins->first, pins->fills};
+		edges->edge[1] = (struct edge){pins->last + 1, 0};
+	}
 	pins->edges = edges;
-	pins->room = room;
 	return 0;
 }
 
 /* The edge at @page, made if need be. */
-static unsigned edge_at(struct soft_pins *pins, uint64_t page)
+static unsigned edge_at(struct soft_edges *edges, uint64_t page)
 {
-	struct soft_edge *edges = pins->edges;
-	unsigned low = 0, high = pins->n;
+	struct edge *edge = edges->edge;
+	unsigned low = 0, high = edges->n;
 
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
 
-		if (edges[middle].page < page)
+		if (edge[middle].page < page)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < pins->n && edges[low].page == page)
+	if (low < edges->n && edge[low].page == page)
 		return low;
-	memmove(&edges[low + 1], &edges[low], (pins->n - low) * sizeof(*edges));
-	edges[low] = (struct soft_edge){page, low ? edges[low - 1].tables : 0};
-	pins->n++;
+	memmove(&edge[low + 1], &edge[low], (edges->n - low) * sizeof(*edge));
+	edge[low] = (struct edge){page, low ? edge[low - 1].tables : 0};
+	edges->n++;
 	return low;
 }
 
 /* Edges between equal counts go. */
-static void join(struct soft_pins *pins)
+static void join(struct soft_edges *edges)
 {
 	unsigned kept = 0, before = 0;
 
-	for (unsigned i = 0; i < pins->n; i++) {
-		if (pins->edges[i].tables == before)
+	for (unsigned i = 0; i < edges->n; i++) {
+		if (edges->edge[i].tables == before)
 			continue;
-		before = pins->edges[i].tables;
-		pins->edges[kept++] = pins->edges[i];
+		before = edges->edge[i].tables;
+		edges->edge[kept++] = edges->edge[i];
 	}
-	pins->n = kept;
+	edges->n = kept;
 }
 
-/* How many pages became pinned, or ceased to be. */
+/* One fill more or less. How many pages became pinned, or ceased to be. */
 static uint64_t change(struct soft_pins *pins, uint64_t first, uint64_t last, bool more)
 {
-	unsigned from = edge_at(pins, first), to = edge_at(pins, last + 1);
+	struct soft_edges *edges = pins->edges;
 	uint64_t pages = 0;
+	unsigned from, to;
 
+	pins->fills += more ? 1U : -1U;
+	if (!edges)
+		return pins->fills == more ? last - first + 1 : 0;
+	from = edge_at(edges, first);
+	to = edge_at(edges, last + 1);
 	for (unsigned i = from; i < to; i++) {
-		struct soft_edge *edge = &pins->edges[i];
+		struct edge *edge = &edges->edge[i];
 
 		if (more ? !edge->tables : edge->tables == 1)
 			pages += edge[1].page - edge->page;
 		edge->tables += more ? 1U : -1U;
 	}
-	join(pins);
+	join(edges);
+	if (!pins->fills) {
+		free(edges);
+		pins->edges = NULL;
+	}
 	return pages;
+}
+
+/* So that one more fill can be counted, and its end. */
+static int make_room(struct soft_pins *pins, uint64_t first, uint64_t last)
+{
+	if (!pins->fills) {
+		pins->first = first;
+		pins->last = last;
+	}
+	if (!pins->edges && pins->first == first && pins->last == last)
+		return 0;
+	return make_edges(pins, 1);
 }
 
 static int charge(struct soft_system *system, enum soft_pins_mode mode,
@@ -139,7 +170,7 @@ static int fill(struct soft_pins *pins, uint64_t first, uint64_t last, struct dm
 	int error;
 
 	pthread_mutex_lock(lock);
-	error = reserve(pins, 1);
+	error = make_room(pins, first, last);
 	if (error) {
 		DMAMAP_REFUSE(why, &soft_reason_no_memory, ENOMEM, "counting pinned pages",
 			last - first + 1);
@@ -148,12 +179,10 @@ static int fill(struct soft_pins *pins, uint64_t first, uint64_t last, struct dm
 	pages = change(pins, first, last, true);
 	if (pages)
 		error = charge(pins->system, pins->mode, pins->process, pages, why);
-	if (error) {
+	if (error)
 		change(pins, first, last, false);
-	} else {
+	else
 		pins->pages += pages;
-		pins->fills++;
-	}
 unlock:
 	pthread_mutex_unlock(lock);
 	return error;
@@ -166,7 +195,6 @@ static void clear(struct soft_pins *pins, uint64_t first, uint64_t last)
 	pthread_mutex_lock(&pins->system->pins_lock);
 	pages = change(pins, first, last, false);
 	pins->pages -= pages;
-	pins->fills--;
 	if (pages)
 		uncharge(pins->system, pins->mode, pins->process, pages);
 	pthread_mutex_unlock(&pins->system->pins_lock);
@@ -175,6 +203,36 @@ static void clear(struct soft_pins *pins, uint64_t first, uint64_t last)
 static uint64_t page_of(const struct soft_memory *memory, uint64_t offset)
 {
 	return (memory->phase + offset) >> memory->pins->system->machine.page_shift;
+}
+
+bool soft_memory_pinned(const struct soft_memory *memory, uint64_t offset, uint64_t *last)
+{
+	const struct soft_pins *pins = memory->pins;
+	unsigned shift = pins->system->machine.page_shift;
+	uint64_t page = page_of(memory, offset), end = UINT64_MAX;
+	bool pinned = false;
+
+	pthread_mutex_lock(&pins->system->pins_lock);
+	if (pins->edges) {
+		for (unsigned i = 0; i < pins->edges->n; i++) {
+			const struct edge *edge = &pins->edges->edge[i];
+
+			if (edge->page > page) {
+				end = edge->page - 1;
+				break;
+			}
+			pinned = edge->tables;
+		}
+	} else if (pins->fills && page <= pins->last) {
+		pinned = page >= pins->first;
+		end = pinned ? pins->last : pins->first - 1;
+	}
+	pthread_mutex_unlock(&pins->system->pins_lock);
+	if (end != UINT64_MAX)
+		end = ((end + 1) << shift) - 1 - memory->phase;
+	if (*last > end)
+		*last = end;
+	return pinned;
 }
 
 int soft_memory_filled(
@@ -197,7 +255,7 @@ int soft_pins_split(struct soft_pins *pins, unsigned tables)
 	int error;
 
 	pthread_mutex_lock(&pins->system->pins_lock);
-	error = reserve(pins, tables);
+	error = tables ? make_edges(pins, tables) : 0;
 	if (!error)
 		pins->fills += tables;
 	pthread_mutex_unlock(&pins->system->pins_lock);

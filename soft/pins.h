@@ -4,7 +4,8 @@
  * (drivers/iommu/iommufd/pages.c). A page is pinned, and charged, once for as
  * long as any page table has it: through several HWPTs, IOASes that share it by
  * IOMMU_IOAS_COPY, or areas that were cut. So each memory counts, page by page,
- * in how many tables its areas are: a step function, kept as its edges.
+ * in how many tables its areas are: a step function, kept as its edges. While
+ * all fills are of one range, as for most memories, that range is enough.
  *
  * A fill adds at most two edges and its end takes them back, so that room for
  * two edges a fill is enough for clearing, which cannot fail.
@@ -20,6 +21,7 @@
 struct soft_system;
 struct soft_process;
 struct dmamap_memory;
+struct soft_memory;
 
 /* Which counter has a limit. VmPin (soft_process.pinned) counts in every mode. */
 enum soft_pins_mode {
@@ -30,26 +32,21 @@ enum soft_pins_mode {
 
 #define SOFT_PINS_MODES 3
 
-/* From @page on, up to the next edge, @tables have it. Before the first edge none has. */
-struct soft_edge {
-	uint64_t page;
-	unsigned tables;
-};
+struct soft_edges;
 
 /* Guarded by system->pins_lock, but for what is set before the memory is shared. */
 struct soft_pins {
 	struct soft_system *system;
 	struct soft_process *process;
-	enum soft_pins_mode mode;
-	unsigned fills; /* that are to be cleared */
-	unsigned n, room;
-	struct soft_edge *edges; /* few, or allocated */
-	struct soft_edge few[6];
+	struct soft_edges *edges; /* NULL: all fills are of the pages @first to @last */
+	uint64_t first, last;
 	uint64_t pages; /* pinned now */
-	bool counted;	/* soft_pins_move() has met it */
+	unsigned fills; /* that are to be cleared */
+	enum soft_pins_mode mode;
+	bool counted; /* soft_pins_move() has met it */
 };
 
-/* For the calling process; @free: nothing is charged, whoever it is. */
+/* For the calling process, of zeros; @free: nothing is charged, whoever it is. */
 void soft_pins_init(struct soft_pins *pins, struct soft_system *system, bool free);
 void soft_pins_fini(struct soft_pins *pins);
 /* Before an area that @tables have filled is made two: room for what their clearing needs. */
@@ -59,6 +56,9 @@ void soft_pins_unsplit(struct soft_pins *pins, unsigned tables);
 /* Charge the calling process for what others are charged for: all of the @n, or none. */
 int soft_pins_move(struct soft_system *system, struct soft_pins *const *pins, size_t n);
 
+/* Whether a table has the byte @offset, so that its page needs no pinning any more. *@last comes
+ * down to where that changes. */
+bool soft_memory_pinned(const struct soft_memory *memory, uint64_t offset, uint64_t *last);
 /* What the engine tells of memories that have pins. */
 int soft_memory_filled(
 	struct dmamap_memory *memory, uint64_t offset, uint64_t last, struct dmamap_reason *why);

@@ -26,33 +26,56 @@ struct process_memory {
 /* The look-up's state: a range that is known, and what its leaves may be. */
 enum { KNOWN_FIRST, KNOWN_LAST, KNOWN_CONTIGUOUS };
 
-/* Find out what is at @va and how far it goes. */
-static int survey(
-	struct process_memory *memory, uint64_t va, uint64_t last, struct dmamap_lookup *lookup)
+/* What is at @va, made present, and how far it goes. */
+static int find(struct process_memory *memory, uint64_t va, uint64_t last,
+	struct soft_extent *extent, struct dmamap_reason *why)
 {
-	struct soft_extent extent;
 	struct soft_vma vma;
 	uint64_t next;
-	int error;
 
-	if (soft_vma_find(&memory->system->vmas, va, &vma, &next)) {
-		if (vma.device)
-			return DMAMAP_REFUSE(
-				lookup->why, &soft_reason_bar_pinned, EFAULT, NULL, va);
-		extent.last = vma.last;
-		extent.contiguous = vma.page_shift;
-	} else {
-		if (last >= next)
-			last = next - 1;
-		error = soft_pages_populate(memory->system, va, last,
-			memory->soft.base.prot & DMAMAP_WRITE, &extent, lookup->why);
-		if (error)
-			return error;
+	if (atomic_load_explicit(&memory->pins.process->gone, memory_order_relaxed))
+		return DMAMAP_REFUSE(why, &soft_reason_process_gone, EFAULT, NULL,
+			memory->pins.process->number, va, last);
+	if (!soft_vma_find(&memory->system->vmas, va, &vma, &next))
+		return soft_pages_populate(memory->system, va, last < next ? last : next - 1,
+			memory->soft.base.prot & DMAMAP_WRITE, extent, why);
+	if (vma.device)
+		return DMAMAP_REFUSE(why, &soft_reason_bar_pinned, EFAULT, NULL, va);
+	extent->last = vma.last;
+	extent->contiguous = vma.page_shift;
+	return 0;
+}
+
+/* Pages that some table has are taken from there, whatever became of the process's. */
+static int survey(struct process_memory *memory, struct dmamap_lookup *lookup)
+{
+	uint64_t offset = lookup->offset, last = lookup->last;
+	struct soft_extent extent;
+	bool pinned = soft_memory_pinned(&memory->soft, offset, &last);
+	int error = find(memory, memory->va + offset, memory->va + last, &extent, lookup->why);
+
+	if (error && !pinned)
+		return error;
+	if (error) {
+		extent.last = memory->va + last;
+		extent.contiguous = memory->system->machine.page_shift;
 	}
-	lookup->state[KNOWN_FIRST] = va;
+	lookup->state[KNOWN_FIRST] = memory->va + offset;
 	lookup->state[KNOWN_LAST] = extent.last;
 	lookup->state[KNOWN_CONTIGUOUS] = extent.contiguous;
 	return 0;
+}
+
+/*
+ * A page table refuses a leaf without access; virtio-iommu's driver passes it on. Which of
+ * the machine's IOMMUs it is for is not known here: one that refuses is enough.
+ */
+static bool needs_access(const struct soft_system *system)
+{
+	for (size_t i = 0; i < system->machine.n_iommus; i++)
+		if (system->machine.iommus[i].model != DMAMAP_IOMMU_VIRTIO)
+			return true;
+	return false;
 }
 
 static int process_lookup(struct dmamap_memory *base, struct dmamap_lookup *lookup)
@@ -63,12 +86,9 @@ static int process_lookup(struct dmamap_memory *base, struct dmamap_lookup *look
 	uint64_t run_last;
 	int error;
 
-	if (atomic_load_explicit(&memory->pins.process->gone, memory_order_relaxed))
-		return DMAMAP_REFUSE(lookup->why, &soft_reason_process_gone, EFAULT, NULL,
-			memory->pins.process->number, va, last);
 	if (!lookup->state[KNOWN_CONTIGUOUS] || va < lookup->state[KNOWN_FIRST] ||
 		va > lookup->state[KNOWN_LAST]) {
-		error = survey(memory, va, last, lookup);
+		error = survey(memory, lookup);
 		if (error)
 			return error;
 	}
@@ -77,7 +97,7 @@ static int process_lookup(struct dmamap_memory *base, struct dmamap_lookup *look
 	if (run_last > lookup->state[KNOWN_LAST] || run_last < va)
 		run_last = lookup->state[KNOWN_LAST];
 	/* VFIO's calls on an IOMMUFD may ask for no access: that fails when the pages are there. */
-	if (!lookup->prot && run_last >= last)
+	if (!lookup->prot && run_last >= last && needs_access(memory->system))
 		return DMAMAP_REFUSE(lookup->why, &dmamap_reason_no_access, EINVAL, NULL, 0);
 	lookup->host = va;
 	lookup->length = run_last - va + 1;

@@ -77,7 +77,8 @@
 	K(attached, "{t} is attached to page table {0d} already, in another way")                  \
 	K(unsafe_interrupts,                                                                       \
 		"interrupts of {t} are not isolated, and allow_unsafe_interrupts is off")          \
-	K(hwpt_dirty, "the device's IOMMU cannot track dirty pages")                               \
+	K(hwpt_dirty, "flags {0x} ask for dirty tracking, which the IOMMU of {t} has not")         \
+	K(hwpt_tracks, "page table {0d} tracks dirty pages, which the IOMMU of {t} cannot")        \
 	K(hwpt_untracked, "page table {0d} was not allocated with DIRTY_TRACKING")                 \
 	K(hwpt_data, "the IOMMU's driver takes no data for a page table ({0d} bytes)")             \
 	K(hwpt_data_type, "data of type {0d} and of {1d} bytes do not go together")                \

@@ -15,6 +15,8 @@
  *	                                    -> kept_files
  *	                                    -> a file's memory -> vmas
  *
+ * Of several IOASes' locks the lowest id's comes first.
+ *
  * A container's or an IOAS's lock is held over calls of the engine; the
  * system's list of spaces only over the engine's counters. The locks at the
  * end are held for a few instructions or one system call, and nothing is taken
@@ -80,6 +82,8 @@ void soft_file_init(
 	struct soft_file *file, const struct soft_file_ops *ops, struct soft_system *system);
 /* Gives the file a descriptor, which owns the caller's reference; the number or -errno. */
 int soft_file_install(struct soft_file *file, const char *name);
+/* The same with a descriptor that there is; it is closed when that fails. */
+int soft_file_install_as(struct soft_file *file, int fd, const char *name);
 /* The file behind a descriptor, with a reference; NULL: not one of this system. */
 struct soft_file *soft_file_find(struct soft_system *system, int fd);
 void soft_file_get(struct soft_file *file);

@@ -102,6 +102,9 @@ static int soft_ioctl(struct dmamap_system *base, int fd, unsigned long request,
 	else
 		result = SOFT_REFUSE(request, ENOTTY, file->ops->name, request);
 	soft_file_put(file);
+	/* What was refused on the way does not matter to one that succeeds. */
+	if (result >= 0)
+		soft_why()->kind = NULL;
 	return result;
 }
 
@@ -169,6 +172,11 @@ static ssize_t access_at(struct soft_system *system, int fd, void *buffer, size_
 static ssize_t soft_read(struct dmamap_system *base, int fd, void *buffer, size_t size)
 {
 	return access_at(enter(base), fd, buffer, size, NULL, false);
+}
+
+static ssize_t soft_write(struct dmamap_system *base, int fd, const void *buffer, size_t size)
+{
+	return access_at(enter(base), fd, (void *)(uintptr_t)buffer, size, NULL, true);
 }
 
 static ssize_t soft_pread(
@@ -292,6 +300,7 @@ static const struct dmamap_system_ops soft_ops = {
 	.close = soft_close,
 	.ioctl = soft_ioctl,
 	.read = soft_read,
+	.write = soft_write,
 	.pread = soft_pread,
 	.pwrite = soft_pwrite,
 	.mmap = soft_mmap,

@@ -53,26 +53,46 @@ static bool forbidden(ssize_t copied)
 	return copied < 0 && (errno == ENOSYS || errno == EPERM);
 }
 
-/* As safe, but slower: the kernel copies into a pipe and out of it, a page at a time. */
+/*
+ * As safe, but slower: the kernel copies into a pipe and out of it, a page at a
+ * time. The pipe stays, since a process may be short of descriptors when it is
+ * needed; the child of a fork makes its own.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pid_t pid;   /* lock */
+	int ends[2]; /* lock */
+} copier = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool copy_page(void *to, const void *from, size_t size)
+{
+	char rest[4096];
+	ssize_t written = write(copier.ends[1], from, size), got;
+
+	if (written <= 0)
+		return false;
+	got = read(copier.ends[0], to, (size_t)written);
+	/* What found no place must not be there for the next one. */
+	if (got < written && read(copier.ends[0], rest, sizeof(rest)) < 0)
+		return false;
+	return got == (ssize_t)size;
+}
+
 static ssize_t copy_by_pipe(void *to, const void *from, size_t size)
 {
 	size_t copied = 0;
-	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
-		return -1;
-	while (copied < size) {
+	pthread_mutex_lock(&copier.lock);
+	if (copier.pid != getpid())
+		copier.pid = pipe2(copier.ends, O_CLOEXEC | O_NONBLOCK) ? 0 : getpid();
+	while (copier.pid && copied < size) {
 		size_t part = size - copied < 4096 ? size - copied : 4096;
-		ssize_t n = write(ends[1], (const char *)from + copied, part);
 
-		if (n > 0)
-			n = read(ends[0], (char *)to + copied, (size_t)n);
-		if (n <= 0)
+		if (!copy_page((char *)to + copied, (const char *)from + copied, part))
 			break;
-		copied += (size_t)n;
+		copied += part;
 	}
-	close(ends[0]);
-	close(ends[1]);
+	pthread_mutex_unlock(&copier.lock);
 	return (ssize_t)copied;
 }
 

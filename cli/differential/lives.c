@@ -28,6 +28,9 @@ static void open_file(struct world *world)
 
 	while (left >= files[i].weight)
 		left -= files[i++].weight;
+	/* A kernel without IOMMUFD has no cdevs either. */
+	if (files[i].kind == WORLD_DEVICE && !world->host->iommufd)
+		return;
 	thing = world_name(world, files[i].kind, files[i].letter, device);
 	if (!thing)
 		return;
@@ -102,7 +105,7 @@ static void bind_device(struct world *world)
 	struct world_thing *device = world_pick(world, WORLD_DEVICE);
 	struct world_thing *iommufd = world_pick(world, WORLD_IOMMUFD | WORLD_COMPAT);
 
-	if (!device)
+	if (!device || !world->host->iommufd)
 		return;
 	if (dice_chance(dice, 40))
 		iommufd = world_pick(world, ~0U);

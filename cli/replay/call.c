@@ -294,13 +294,18 @@ static int build(struct call *call)
 	argsz = argsz_field >= 0 && is_given(call, argsz_field)
 			? eval_field(call->side, call->statement, argsz_field)
 			: 0;
-	/* Sizes of gigabytes are only said: no kernel looks at more than a few pages. */
-	room = argsz > 1 << 20 ? 1 << 20 : argsz;
+	room = argsz;
 	if (room < natural + data_size)
 		room = natural + data_size;
 	if (room < 256)
 		room = 256;
-	call->structure = scratch_argument(call->replay, room + 64);
+	/* Sizes of gigabytes are only said: the memory ends before. */
+	if (room >= SCRATCH_LAST && natural + data_size < SCRATCH_LAST) {
+		room = SCRATCH_LAST;
+		call->structure = scratch_last(call->replay);
+	} else {
+		call->structure = scratch_argument(call->replay, room);
+	}
 	if (!call->structure)
 		return -ENOMEM;
 	call->size = natural;

@@ -122,7 +122,7 @@ struct case_condition {
  * @arguments: @n_inputs words and keys, as written, then @n_outputs outputs
  * @conditions: of "when", or of needs; @n_conditions
  * @process: thing of "as"; 0: this process (thing 0 is it)
- * @body_end: of loop: the index of its end statement
+ * @body_end: of loop: the index of its end; of end: that of its loop
  */
 struct case_statement {
 	const struct verb *verb;

@@ -112,6 +112,8 @@ void action_dma_write(struct replay *replay, const struct case_statement *statem
 		return;
 	}
 	/* Other bytes first, so that those that are found later are the device's. */
+	if (has_at && !memory_is_own(replay, side, statement, "at", size, outcome))
+		return;
 	if (has_at) {
 		outcome->result = memory_fill(getpid(), false, at, size, (uint8_t)~value);
 		if (outcome->result)

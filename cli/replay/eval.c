@@ -114,6 +114,17 @@ void *scratch_argument(struct replay *replay, size_t size)
 	return taken;
 }
 
+void *scratch_last(struct replay *replay)
+{
+	uint8_t *taken = replay->scratch + SCRATCH - SCRATCH_LAST;
+
+	if (replay->scratch_used > SCRATCH - SCRATCH_LAST)
+		return NULL;
+	replay->scratch_used = SCRATCH;
+	memset(taken, 0, SCRATCH_LAST);
+	return taken;
+}
+
 void scratch_reset(struct replay *replay)
 {
 	replay->scratch_used = 0;

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -146,6 +147,50 @@ static int declare(struct replay *replay, struct state *state, uint64_t page, in
 	return error;
 }
 
+/* The memory that an address is said to be in, or NULL. */
+static struct state *memory_of(
+	struct side *side, const struct case_statement *statement, const char *key)
+{
+	const struct case_argument *argument = eval_given(statement, key);
+
+	for (uint32_t i = 0; argument && argument->kind == VALUE_TERMS && i < argument->n; i++)
+		if (argument->terms[i].kind == TERM_THING)
+			return &side->states[argument->terms[i].value];
+	return NULL;
+}
+
+/*
+ * What changes memory must be about a memory of the case's own, and end within
+ * it: all other memory of the process is not the case's.
+ */
+bool memory_is_own(struct replay *replay, struct side *side, const struct case_statement *statement,
+	const char *key, uint64_t size, struct outcome *outcome)
+{
+	const struct state *state = memory_of(side, statement, key);
+	uint64_t offset, whole;
+
+	if (!state || !state->length) {
+		snprintf(outcome->said, sizeof(outcome->said),
+			"only memory of the case's own can be changed; give it by its name");
+		return false;
+	}
+	whole = (state->length + replay->page_size - 1) & -replay->page_size;
+	offset = eval_key(side, statement, key) - state->va;
+	if (offset < state->length && size <= whole - offset)
+		return true;
+	snprintf(outcome->said, sizeof(outcome->said),
+		"offset 0x%" PRIx64 " and 0x%" PRIx64 " bytes reach past the memory's 0x%" PRIx64,
+		offset, size, state->length);
+	return false;
+}
+
+static bool in_bar(struct side *side, const struct case_statement *statement, const char *key)
+{
+	const struct state *state = memory_of(side, statement, key);
+
+	return state && state->bar;
+}
+
 void action_memory(struct replay *replay, const struct case_statement *statement, struct side *side,
 	struct outcome *outcome)
 {
@@ -261,6 +306,8 @@ void action_mmap(struct replay *replay, const struct case_statement *statement, 
 	if (side->soft &&
 		replay->file->things[eval_given(statement, "on")->index].kind == THING_MEMORY)
 		system = &own;
+	if (fixed && !memory_is_own(replay, side, statement, "at", size, outcome))
+		return;
 	flags = eval_key(side, statement, "flags");
 	outcome_set(side, outcome,
 		system->ops->mmap(system, at, size, (int)eval_key(side, statement, "prot"),
@@ -274,25 +321,6 @@ void action_mmap(struct replay *replay, const struct case_statement *statement, 
 			.va = (uintptr_t)at,
 			.length = size,
 			.bar = true};
-}
-
-/* The memory that an address is said to be in, or NULL. */
-static struct state *memory_of(
-	struct side *side, const struct case_statement *statement, const char *key)
-{
-	const struct case_argument *argument = eval_given(statement, key);
-
-	for (uint32_t i = 0; argument && argument->kind == VALUE_TERMS && i < argument->n; i++)
-		if (argument->terms[i].kind == TERM_THING)
-			return &side->states[argument->terms[i].value];
-	return NULL;
-}
-
-static bool in_bar(struct side *side, const struct case_statement *statement, const char *key)
-{
-	const struct state *state = memory_of(side, statement, key);
-
-	return state && state->bar;
 }
 
 void action_munmap(struct replay *replay, const struct case_statement *statement, struct side *side,
@@ -310,10 +338,15 @@ void action_munmap(struct replay *replay, const struct case_statement *statement
 		outcome->result = -ESRCH;
 		return;
 	}
+	if (!memory_is_own(replay, side, statement, "address", size, outcome))
+		return;
 	if (bar || !is_done(replay, side, statement))
 		outcome_set(side, outcome,
 			system->ops->munmap(
 				system, (void *)eval_key(side, statement, "address"), size));
+	/* Other memory may come to be there, which is not the case's. */
+	if (whole && !outcome->result)
+		state->length = 0;
 }
 
 void action_protect(struct replay *replay, const struct case_statement *statement,
@@ -322,6 +355,8 @@ void action_protect(struct replay *replay, const struct case_statement *statemen
 	const uint64_t arguments[6] = {eval_key(side, statement, "address"),
 		eval_key(side, statement, "size"), eval_key(side, statement, "prot")};
 
+	if (!memory_is_own(replay, side, statement, "address", arguments[1], outcome))
+		return;
 	if (is_elsewhere(replay, side, statement)) {
 		struct dmamap_system *system = process_system(replay, side, statement);
 
@@ -432,6 +467,9 @@ void action_fill(struct replay *replay, const struct case_statement *statement, 
 {
 	bool bar = in_bar(side, statement, "address");
 
+	if (!memory_is_own(
+		    replay, side, statement, "address", eval_key(side, statement, "size"), outcome))
+		return;
 	if (bar || !is_done(replay, side, statement))
 		outcome->result = memory_fill(whose(replay, side, statement), bar,
 			eval_key(side, statement, "address"), eval_key(side, statement, "size"),

@@ -151,8 +151,14 @@ int process_init(struct replay *replay)
 	read_status(getpid(), &self->locked, &self->pinned);
 	if (get_capabilities(&self->capabilities))
 		return -errno;
-	replay->applied = *self;
+	replay->applied = replay->initial = *self;
 	return 0;
+}
+
+void process_restore(struct replay *replay)
+{
+	if (replay->n_processes)
+		take_on(replay, &replay->initial);
 }
 
 int process_start(struct replay *replay, unsigned thing)

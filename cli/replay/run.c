@@ -549,10 +549,11 @@ int run_state(struct replay *replay, FILE *out)
 
 	replay->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	replay->seen = calloc(file->n_statements + 1, 1);
-	replay->scratch = mmap(NULL, SCRATCH, PROT_READ | PROT_WRITE,
+	replay->scratch = mmap(NULL, SCRATCH + replay->page_size, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	replay->report = report_create(replay, out);
-	if (!replay->seen || replay->scratch == MAP_FAILED || !replay->report)
+	if (!replay->seen || replay->scratch == MAP_FAILED || !replay->report ||
+		mprotect(replay->scratch + SCRATCH, replay->page_size, PROT_NONE))
 		return -ENOMEM;
 	for (unsigned i = 0; i < replay->n_sides; i++) {
 		struct side *side = &replay->sides[i];
@@ -571,6 +572,7 @@ int run_state(struct replay *replay, FILE *out)
 static void destroy(struct replay *replay)
 {
 	process_end_all(replay);
+	process_restore(replay);
 	for (unsigned i = 0; i < replay->n_sides; i++) {
 		dmamap_system_destroy(replay->sides[i].system);
 		free(replay->sides[i].states);
@@ -579,7 +581,7 @@ static void destroy(struct replay *replay)
 	dmamap_machine_free(&replay->machine);
 	report_destroy(replay->report);
 	if (replay->scratch && replay->scratch != MAP_FAILED)
-		munmap(replay->scratch, SCRATCH);
+		munmap(replay->scratch, SCRATCH + replay->page_size);
 	free(replay->seen);
 	free(replay);
 }

@@ -150,6 +150,7 @@ struct replay {
 	struct process processes[PROCESSES_MAX];
 	unsigned n_processes;
 	struct process applied; /* the limits and capabilities that this process has now */
+	struct process initial; /* and had at first */
 	/* Arguments of calls: shared with the case's processes. */
 	uint8_t *scratch;
 	size_t scratch_used;
@@ -201,6 +202,9 @@ void *scratch_take(struct replay *replay, size_t size);
 
 /* The same for the structure of a call. */
 void *scratch_argument(struct replay *replay, size_t size);
+/* The end of it, SCRATCH_LAST bytes, behind which is no memory: for sizes that nobody has. */
+void *scratch_last(struct replay *replay);
+#define SCRATCH_LAST ((size_t)1 << 20)
 /* All of it back, for the next statement. */
 void scratch_reset(struct replay *replay);
 #define SCRATCH_STACK 4096
@@ -215,6 +219,8 @@ int process_start(struct replay *replay, unsigned thing);
 void process_end(struct replay *replay, unsigned thing);
 void process_end_all(struct replay *replay);
 int process_init(struct replay *replay);
+/* The limits that the process had before the case. */
+void process_restore(struct replay *replay);
 /* Linux: what the process has locked and pinned since the case began. */
 void process_charge(const struct process *process, uint64_t *locked, uint64_t *pinned);
 /* The statement's process. */
@@ -243,7 +249,13 @@ void state_open(struct replay *replay, struct side *side, unsigned thing, int de
 /** outcome_set() - The result of a system call, with the reason for it; returns it. */
 int64_t outcome_set(struct side *side, struct outcome *outcome, int64_t result);
 
-/* memory.c: bytes of a process; a hole is -EFAULT. */
+/* memory.c */
+
+/* Whether @size bytes from the address of that key on are of one memory of the case; else
+ * the outcome says what is wrong. */
+bool memory_is_own(struct replay *replay, struct side *side, const struct case_statement *statement,
+	const char *key, uint64_t size, struct outcome *outcome);
+/* Bytes of a process; a hole is -EFAULT. */
 int memory_fill(pid_t pid, bool bar, uint64_t va, uint64_t size, uint8_t value);
 /* @said: which byte differs; stays empty where none does. */
 int memory_check(

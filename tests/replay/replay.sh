@@ -170,6 +170,18 @@ as p1 map c0 iova=4M va=ram size=4K => ESRCH
 END
 out 'CAP_IPC_LOCK'
 
+label='a case changes no memory but its own'
+replay 1 - <<END
+memory ram 64K
+fill ram+60K size=8K value=1
+munmap ram+4K size=1G
+protect 0x1000 size=4K prot=none
+munmap ram
+munmap ram
+END
+lines 2 '^    FAILED: offset 0x.* reach past the memory'
+lines 2 '^    FAILED: only memory of the case'
+
 label='each case has its own process'
 printf 'limit files=20\n' >"$work/limit.case"
 printf '%s\nmap c0 iova=0 va=ram size=4K\n' "$c0" >"$work/map.case"

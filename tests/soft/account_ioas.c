@@ -282,6 +282,44 @@ static void change_process(void **state)
 	close(file.fd);
 }
 
+/* pfn_reader_user_pin(): what a process mapped cannot be pinned any more when it is gone. */
+static void gone(void **state)
+{
+	struct vfio_device_detach_iommufd_pt detach = {.argsz = sizeof(detach)};
+	struct iommu_ioas_map_file file = {
+		.size = sizeof(file), .flags = FIXED, .length = MIB, .iova = GIB};
+	struct rig *rig = *state;
+	uint64_t size = MIB;
+
+	file.ioas_id = rig->ioas;
+	file.fd = memfd_create("file", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(file.fd, MIB), 0);
+	set_limit(2 * MIB);
+	assert_int_equal(dmamap_soft_exit(rig->system, 1), -ESRCH);
+	assert_int_equal(dmamap_soft_process(rig->system, 1), 0);
+	assert_int_equal(dmamap_soft_exit(rig->system, 1), -ESRCH);
+	assert_int_equal(rig_ioas_map(rig, 0, memory, MIB, RW), 0);
+	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP_FILE, &file), 0);
+	assert_int_equal(dmamap_soft_process(rig->system, 0), 0);
+	assert_int_equal(dmamap_soft_exit(rig->system, 1), 0);
+	/* What is pinned stays so. The user is the same, whoever is gone. */
+	assert_charged(rig, 0, 0, 2 * MIB, 0);
+	assert_charged(rig, 1, 0, 2 * MIB, 0);
+	assert_int_equal(rig_ioctl(rig, rig->device, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), 0);
+	assert_charged(rig, 0, 0, 0, 0);
+	assert_gives(
+		rig, rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), EFAULT, "process_gone");
+	assert_int_equal(rig_ioas_unmap(rig, 0, &size), 0);
+	/* A file needs no process. */
+	assert_int_equal(rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), 0);
+	assert_charged(rig, 0, 0, MIB, 0);
+	/* Another one of that number starts with nothing. */
+	assert_int_equal(dmamap_soft_process(rig->system, 1), 0);
+	assert_charged(rig, 1, 0, MIB, 0);
+	assert_int_equal(dmamap_soft_process(rig->system, 0), 0);
+	close(file.fd);
+}
+
 /* Two threads map, copy and unmap beside each other: the counter comes back to nothing. */
 struct churn {
 	struct rig *rig;
@@ -328,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(once, start, stop),
 		cmocka_unit_test_setup_teardown(cuts, start, stop),
 		cmocka_unit_test_setup_teardown(change_process, start, stop),
+		cmocka_unit_test_setup_teardown(gone, start, stop),
 		cmocka_unit_test_setup_teardown(beside, start, stop),
 	};
 

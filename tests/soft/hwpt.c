@@ -242,6 +242,42 @@ static void life(void **state)
 	close_both(&two);
 }
 
+/* pfn_reader_fill_span(): what one page table has is not pinned again for the next. */
+static void from_another(void **state)
+{
+	struct iommu_ioas_map_file file = {.size = sizeof(file),
+		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE,
+		.length = MIB,
+		.iova = GIB};
+	struct two two;
+	struct rig *rig = &two.rig;
+	uint32_t first, second;
+
+	(void)state;
+	open_both(&two);
+	file.ioas_id = rig->ioas;
+	file.fd = memfd_create("file", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(file.fd, MIB), 0);
+	assert_int_equal(rig_ioas_map(rig, 0, memory, MIB, RW), 0);
+	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP_FILE, &file), 0);
+	assert_int_equal(alloc(rig, two.dev[0], rig->ioas, 0, &first), 0);
+	mprotect(memory, MIB, PROT_NONE);
+	assert_int_equal(ftruncate(file.fd, 0), 0);
+	assert_int_equal(alloc(rig, two.dev[0], rig->ioas, 0, &second), 0);
+	assert_int_equal(destroy(rig, first), 0);
+	assert_int_equal(alloc(rig, two.dev[0], rig->ioas, 0, &first), 0);
+	/* Pages that none has are pinned, and cannot be. */
+	assert_int_equal(rig_ioas_unmap(rig, GIB, &(uint64_t){MIB}), 0);
+	assert_gives(rig, rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP_FILE, &file), EINVAL,
+		"file_end");
+	assert_int_equal(destroy(rig, first), 0);
+	assert_int_equal(destroy(rig, second), 0);
+	assert_gives(rig, alloc(rig, two.dev[0], rig->ioas, 0, &first), EFAULT, "memory_access");
+	mprotect(memory, MIB, PROT_READ | PROT_WRITE);
+	close_both(&two);
+	close(file.fd);
+}
+
 static uint64_t last_usable(struct rig *rig)
 {
 	struct iommu_iova_range ranges[8];
@@ -680,6 +716,7 @@ int main(void)
 		cmocka_unit_test_setup(alloc_refusals, set_up),
 		cmocka_unit_test_setup(flags_by_driver, set_up),
 		cmocka_unit_test_setup(life, set_up),
+		cmocka_unit_test_setup(from_another, set_up),
 		cmocka_unit_test_setup(two_kinds, set_up),
 		cmocka_unit_test_setup(serving, set_up),
 		cmocka_unit_test_setup(nothing_nested, set_up),

@@ -34,8 +34,8 @@ static void dispatch(void **state)
 
 	assert_gives(rig, rig_ioctl(rig, fd, IOMMU_IOAS_ALLOC, NULL), EFAULT, "pointer");
 	/* Known by number with another direction or type, after its size; unknown by number. */
-	assert_gives(rig, rig_ioctl(rig, fd, _IOWR(IOMMUFD_TYPE, 0x81, int), &user), ENOTTY,
-		"request");
+	assert_gives(
+		rig, rig_ioctl(rig, fd, _IOWR(IOMMUFD_TYPE, 0x81, int), &user), ENOTTY, "request");
 	assert_gives(rig, rig_ioctl(rig, fd, _IO('x', 0x81), NULL), EFAULT, "pointer");
 	assert_gives(rig, rig_ioctl(rig, fd, _IO(IOMMUFD_TYPE, 0x96), NULL), ENOTTY, "request");
 	assert_gives(rig, rig_ioctl(rig, fd, _IO(IOMMUFD_TYPE, 0x50), &user), ENOTTY, "request");
@@ -54,6 +54,83 @@ static void dispatch(void **state)
 	/* A size that the structure does not have is a fault where memory ends. */
 	user.alloc.size = 0x7fffffff;
 	assert_gives(rig, rig_ioctl(rig, fd, IOMMU_IOAS_ALLOC, &user), E2BIG, "tail");
+}
+
+/* cmd_length of the kernel's selftest: each command's least size, and what may follow it. */
+static void lengths(void **state)
+{
+	static const struct {
+		unsigned long request;
+		uint32_t least, size;
+	} rows[] = {
+		{IOMMU_DESTROY, 8, 8},
+		{IOMMU_IOAS_ALLOC, 12, 12},
+		{IOMMU_IOAS_ALLOW_IOVAS, 24, 24},
+		{IOMMU_IOAS_COPY, 40, 40},
+		{IOMMU_IOAS_IOVA_RANGES, 32, 32},
+		{IOMMU_IOAS_MAP, 40, 40},
+		{IOMMU_IOAS_UNMAP, 24, 24},
+		{IOMMU_OPTION, 24, 24},
+		{IOMMU_VFIO_IOAS, 12, 12},
+		{IOMMU_HWPT_ALLOC, 24, 48},
+		{IOMMU_GET_HW_INFO, 32, 40},
+		{IOMMU_HWPT_SET_DIRTY_TRACKING, 16, 16},
+		{IOMMU_HWPT_GET_DIRTY_BITMAP, 48, 48},
+		{IOMMU_HWPT_INVALIDATE, 32, 32},
+		{IOMMU_FAULT_QUEUE_ALLOC, 16, 16},
+		{IOMMU_IOAS_MAP_FILE, 40, 40},
+		{IOMMU_VIOMMU_ALLOC, 24, 40},
+		{IOMMU_VDEVICE_ALLOC, 24, 24},
+		{IOMMU_IOAS_CHANGE_PROCESS, 8, 8},
+		{IOMMU_VEVENTQ_ALLOC, 28, 32},
+		{IOMMU_HW_QUEUE_ALLOC, 40, 40},
+		{IOMMU_IOAS_NOIOMMU_GET_PA, 40, 40},
+	};
+	struct rig *rig = *state;
+
+	assert_int_equal(LENGTH(rows), _IOC_NR(IOMMU_IOAS_NOIOMMU_GET_PA) - IOMMUFD_CMD_BASE + 1);
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		union {
+			uint32_t size;
+			uint8_t bytes[64];
+		} user = {.size = rows[i].least - 1};
+		int exact, longer;
+
+		assert_gives(rig, rig_ioctl(rig, rig->container, rows[i].request, &user), EINVAL,
+			"argsz");
+		user.size = rows[i].size + 1;
+		user.bytes[rows[i].size] = 0xff;
+		assert_gives(
+			rig, rig_ioctl(rig, rig->container, rows[i].request, &user), E2BIG, "tail");
+		user.size = rows[i].size;
+		exact = rig_ioctl(rig, rig->container, rows[i].request, &user);
+		memset(&user, 0, sizeof(user));
+		user.size = rows[i].size + 1;
+		longer = rig_ioctl(rig, rig->container, rows[i].request, &user);
+		assert_int_equal(exact, longer);
+		assert_int_not_equal(exact, -ENOTTY);
+	}
+}
+
+/* Linux 6.12 has no command behind the fault queue's, and reads nothing of one. */
+static void before_files(void **state)
+{
+	struct iommu_ioas_change_process user = {.size = sizeof(user)};
+	struct dmamap_machine machine;
+	struct rig rig;
+
+	(void)state;
+	dmamap_machine_default(&machine);
+	machine.as_kernel = DMAMAP_KERNEL(6, 12);
+	rig_start(&rig, &machine);
+	rig.container = rig_open(&rig, "/dev/iommu");
+	assert_gives(&rig, rig_ioctl(&rig, rig.container, IOMMU_IOAS_CHANGE_PROCESS, &user), ENOTTY,
+		"request");
+	assert_gives(
+		&rig, rig_ioctl(&rig, rig.container, IOMMU_IOAS_MAP_FILE, NULL), ENOTTY, "request");
+	assert_gives(&rig, rig_ioctl(&rig, rig.container, IOMMU_FAULT_QUEUE_ALLOC, NULL), EFAULT,
+		"pointer");
+	rig_stop(&rig);
 }
 
 /* The lowest free id is taken; a bad answer pointer leaves no object behind. */
@@ -224,6 +301,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(dispatch, start, stop),
+		cmocka_unit_test_setup_teardown(lengths, start, stop),
+		cmocka_unit_test(before_files),
 		cmocka_unit_test_setup_teardown(ids, start, stop),
 		cmocka_unit_test_setup_teardown(options, start, stop),
 		cmocka_unit_test_setup_teardown(vfio_ioas, start, stop),
