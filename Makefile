@@ -30,6 +30,7 @@ bench: all
 
 benchmark: all
 	@$(BUILD)/benchmark/engine-benchmark $(ARGS)
+	@$(BUILD)/benchmark/bounce-benchmark
 
 test: setup-test
 	@scripts/test $(ARGS)

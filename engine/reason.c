@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dmamap/bounce.h"
 #include "dmamap/engine.h"
 
 #define KIND(id, sentence)                                                                         \
@@ -36,6 +37,31 @@ KIND(format_invalid, "the page table's {t} cannot be {0d}");
 KIND(within_access, "this thread is inside an access, which the call would wait for");
 KIND(other_thread, "the access belongs to another thread: bind it first");
 KIND(no_memory, "no memory for {t}");
+KIND(bounce_config, "the bounce domain's {t} cannot be {0d}");
+KIND(bounce_request,
+	"a bounce request of {0d} bytes, access {1d} (1 read, 2 write, 3 both) and flags {2x} "
+	"cannot be");
+KIND(bounce_full,
+	"{0d} bytes need {1d} bounce units of {2s}: {3d} of {4d} are in use, and no aligned "
+	"run of {1d} is free");
+KIND(bounce_too_large,
+	"{0d} bytes are more than {1s}, the largest mapping that a bounce buffer of {2s} "
+	"has room for (its place is aligned to its size)");
+KIND(bounce_not_mapped, "no mapping of {1d} bytes begins at iova {0x}");
+KIND(bounce_past_mapping, "{1d} bytes at iova {0x} are not within one mapping");
+KIND(coherent_full,
+	"{0d} bytes need {1d} pages of {2s}, and no aligned run of them is free in {3x}-{4x}");
+KIND(coherent_too_large, "{0d} bytes are more than {1s}, the largest allocation that {2x}-{3x} has "
+			 "room for");
+KIND(coherent_no_range,
+	"there is no coherent range: it would start at {0x}, page {1d} of {2s}, and "
+	"IOVAs end at {3x}{t}");
+KIND(coherent_not_there, "no coherent allocation of {1d} bytes is at iova {0x}");
+KIND(iotlb_full, "the IOTLB has {0d} ranges, the most that it takes");
+KIND(umem_no_map, "nothing was mapped for streaming yet: there is no bounce buffer to replace");
+KIND(umem_shape, "{1s} of umem at {0x} do not fit: it takes {2s}, at a multiple of {3s}");
+KIND(umem_there, "there is umem already, at {0x}");
+KIND(umem_none, "there is no umem");
 
 const char *dmamap_version(void)
 {

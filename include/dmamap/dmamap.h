@@ -3,6 +3,7 @@
 #ifndef DMAMAP_H
 #define DMAMAP_H
 
+#include "bounce.h"
 #include "client.h"
 #include "common.h"
 #include "engine.h"
