@@ -54,19 +54,19 @@ static bool flush(struct bitmap *bitmap)
 	return written;
 }
 
-/* Whether the page at an address of the caller's takes bits. */
-static bool open_page(struct bitmap *bitmap, uint64_t address)
+/* Whether a page of the caller's takes bits; @address is the first one's, and tried. */
+static bool open_page(struct bitmap *bitmap, uint64_t page, uint64_t address)
 {
 	char byte;
 
-	if (bitmap->chunk_at == address)
+	if (bitmap->chunk_at == page)
 		return true;
 	flush(bitmap);
 	bitmap->chunk_at = 0;
 	if (soft_copy_in(&byte, (void *)(uintptr_t)address, 1, "a bitmap") ||
 		soft_copy_out((void *)(uintptr_t)address, &byte, 1, "a bitmap"))
 		return false;
-	bitmap->chunk_at = address;
+	bitmap->chunk_at = page;
 	return true;
 }
 
@@ -118,7 +118,7 @@ static void report(void *argument, uint64_t first, uint64_t last)
 				return;
 			limit = pinned_end(bitmap, bit / 8);
 		}
-		if (!open_page(bitmap, page))
+		if (!open_page(bitmap, page, address))
 			return;
 		in_page = (address - page) * 8 + bit % 8;
 		here = bitmap->page * 8 - in_page;
