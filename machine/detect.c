@@ -20,6 +20,7 @@
 #define IOMMUFD	 "/sys/module/iommufd/parameters"
 #define RELEASE	 "/proc/sys/kernel/osrelease"
 #define AUXV	 "/proc/self/auxv"
+#define IVRS	 "/sys/firmware/acpi/tables/IVRS"
 
 #define ASSUME(finder, what) ((finder)->assumed |= 1u << ASSUMED_##what)
 
@@ -212,17 +213,42 @@ static void detail_intel(
 		ASSUME(finder, SCALABLE);
 }
 
-/* EFR: HATS is bits 11:10, HDSUP bit 52 (amd/amd_iommu_types.h); levels as amd/init.c has them. */
+/* The firmware's word on all of them; false: only root may read it, or there is none. */
+static bool read_ivinfo(struct finder *finder, uint32_t *info)
+{
+	/* The header of an ACPI table is 36 bytes; then comes IVinfo. */
+	char table[41];
+
+	if (machine_read_file(finder->system, IVRS, table, sizeof(table)) < 40)
+		return false;
+	memcpy(info, table + 36, sizeof(*info));
+	return true;
+}
+
+/*
+ * EFR: HATS is bits 11:10, HDSUP bit 52 (amd/amd_iommu_types.h). amd/init.c makes the
+ * aperture of HATS before it reads the hardware: where the firmware does not say that it gives
+ * EFR as well (IVinfo's bit 0), that is 0. VASize (21:15) may make it smaller.
+ */
 static void detail_amd(struct finder *finder, const char *name, struct dmamap_machine_iommu *iommu)
 {
 	uint64_t efr = read_hex(finder, name, "amd-iommu/features");
-	unsigned levels = bits(efr, 10, 11);
+	unsigned levels = bits(efr, 10, 11), most = 0;
+	uint32_t info = 1;
 
-	if (efr)
-		iommu->aperture_bits = levels == 0 ? 48 : levels == 1 ? 57 : 64;
+	if (!read_ivinfo(finder, &info))
+		ASSUME(finder, APERTURE);
+	else
+		most = bits(info, 15, 21);
+	if (!(info & 1))
+		levels = 0;
+	iommu->aperture_bits = levels == 0 ? 48 : levels == 1 ? 57 : 64;
+	if (most && most < iommu->aperture_bits)
+		iommu->aperture_bits = most;
 	iommu->dirty = bits(efr, 52, 52);
-	/* Firmware may say less (IVinfo.VASize), the command line may take leaf sizes away. */
-	ASSUME(finder, APERTURE);
+	/* A leaf is at most half of the aperture (generic_pt's get_info). */
+	iommu->leaf_sizes &= (1ULL << (iommu->aperture_bits - 1)) - 1;
+	/* The command line may take some away. */
 	ASSUME(finder, LEAVES);
 }
 

@@ -184,7 +184,9 @@ static const struct {
 } machines[] = {
 	{"q35-intel48", "iommu=intel,aperture=48,coherent=off\n" PC_DEVICES},
 	{"q35-intel39", "iommu=intel,aperture=39,coherent=off\n" PC_DEVICES},
-	{"q35-amd", "iommu=amd\n" PC_DEVICES},
+	/* QEMU gives the kernel no EFR in the IVRS table: four levels, leaves up to half of that.
+	 */
+	{"q35-amd", "iommu=amd,aperture=48,leaves=4K-256G/1T-64T\n" PC_DEVICES},
 	{"q35-virtio", "iommu=virtio\n" PC_DEVICES},
 	{"virt-smmuv3", "iommu=smmuv3\n"
 			"device=0000:00:04.0:pci-testdev,group=1,bar2=32G\n"

@@ -533,7 +533,7 @@ struct verb verbs_vfio[] = {
 	CALL("device_info", VFIO_DEVICE_GET_INFO, 24, device_info),
 	CALL("region_info", VFIO_DEVICE_GET_REGION_INFO, 32, region_info),
 	CALL("irq_info", VFIO_DEVICE_GET_IRQ_INFO, 16, irq_info),
-	CALL("set_irqs", VFIO_DEVICE_SET_IRQS, 20, set_irqs),
+	CALL("set_irqs", VFIO_DEVICE_SET_IRQS, 20, set_irqs, .flags = VERB_RETURNS),
 	CALL("reset", VFIO_DEVICE_RESET, 0, reset),
 	CALL("hot_reset_info", VFIO_DEVICE_GET_PCI_HOT_RESET_INFO, INFO_ROOM, hot_reset_info),
 	CALL("hot_reset", VFIO_DEVICE_PCI_HOT_RESET, 12, hot_reset),

@@ -296,23 +296,31 @@ static void intel(void **state)
 	}
 }
 
-/* AMD's features file has EFR and EFR2; 0x29d3 is QEMU's. */
+/* AMD's features file has EFR and EFR2; 0x29d3 is QEMU's. IVinfo is behind a header of 36 bytes:
+ * without EFR in the table (bit 0) there are four levels, and VASize (21:15) is the most. */
 static void amd(void **state)
 {
 	static const struct {
-		const char *features, *part;
+		const char *features, *ivinfo, *part;
 	} rows[] = {
-		{"29d3:0\n", "aperture=64,leaves=4K-256G/1T-2P,coherent=on,dirty=off,no-reserve,"
-			     "reserve=0xfee00000-0xfeefffff:MSI window of amd-iommu,"
-			     "reserve=0xfd00000000-0xffffffffff:HyperTransport range,device="},
-		{"10000000000000:0\n", "aperture=48,leaves=4K-256G/1T-2P,coherent=on,dirty=on,"},
-		{"400:0\n", "aperture=57,"},
+		{"29d3:0\n", NULL,
+			"aperture=64,leaves=4K-256G/1T-2P,coherent=on,dirty=off,no-reserve,"
+			"reserve=0xfee00000-0xfeefffff:MSI window of amd-iommu,"
+			"reserve=0xfd00000000-0xffffffffff:HyperTransport range,device="},
+		{"10000000000000:0\n", NULL,
+			"aperture=48,leaves=4K-256G/1T-64T,coherent=on,dirty=on,"},
+		{"400:0\n", NULL, "aperture=57,"},
+		{"29d3:0\n", "\x02\x01\x20\x01", "aperture=48,"},
+		{"29d3:0\n", "\x03\x01\x20\x01", "aperture=64,"},
+		{"29d3:0\n", "\x03\x01\x14\x01", "aperture=40,leaves=4K-256G,"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
+		char table[64];
 		const struct paper other[] = {
 			{"/sys/class/iommu", "ivhd0", 0},
+			{"/sys/firmware/acpi/tables/IVRS", table, 0},
 			{IOMMU "ivhd0/amd-iommu/features", rows[i].features, 0},
 			{PCI "0000:00:04.0/iommu", "-> ../0000:00:01.0/iommu/ivhd0", 0},
 			{PCI "0000:00:07.0/iommu", "-> ../0000:00:01.0/iommu/ivhd0", 0},
@@ -326,8 +334,9 @@ static void amd(void **state)
 		struct tree tree = tree_of(other, NULL);
 		uint32_t assumed = 0;
 
+		snprintf(table, sizeof(table), "%036d%s", 0, rows[i].ivinfo ? rows[i].ivinfo : "");
 		assert_has(found(&tree, &assumed), rows[i].part);
-		assert_true(assumed & 1u << ASSUMED_APERTURE);
+		assert_int_equal(assumed >> ASSUMED_APERTURE & 1, !rows[i].ivinfo);
 		assert_true(assumed & 1u << ASSUMED_LEAVES);
 		assert_false(assumed & 1u << ASSUMED_DIRTY);
 	}

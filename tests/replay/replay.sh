@@ -304,4 +304,15 @@ took=$((($(date +%s%N) - start) / 1000000))
 out '^.*many.case: passed, 100003 calls$'
 # A tenth of the lines, with room for sanitizers and a busy machine.
 [ "$took" -lt 5000 ] || fail "it took $took ms"
+
+label='random calls on two soft systems'
+replay 0 --random 500 --seed 5
+out '^seed 5$'
+out '^5[0-9][0-9] calls in .* seed 5: no mismatch$'
+replay 2 --random 0
+err '^dmamap replay: --random 0: give a number of calls, such as 10000$'
+replay 2 --random 10 "$work/map.case"
+err 'leave out the files$'
+replay 2 --seed 5 "$work/map.case"
+err 'are for --random; give it too$'
 finish

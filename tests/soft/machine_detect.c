@@ -25,7 +25,8 @@ static void same(void **state)
 		"page=64K,iommu=smmuv3,aperture=48",
 		"iommu=intel,aperture=57,leaves=4K/2M,coherent=off,dirty=on",
 		"iommu=intel,aperture=39,leaves=4K",
-		"iommu=amd,aperture=48,dirty=on,iommu=intel,aperture=45,iommu=virtio,iommu=smmuv3,"
+		"iommu=amd,aperture=48,leaves=4K-256G/1T-64T,dirty=on,iommu=intel,aperture=45,"
+		"iommu=virtio,iommu=smmuv3,"
 		"device=00:04.0,iommu=0,device=00:05.0,iommu=1,device=00:06.0,iommu=2,"
 		"device=00:07.0,iommu=3",
 		"no-device",
