@@ -45,6 +45,14 @@ static ssize_t linux_read(struct dmamap_system *system, int fd, void *buffer, si
 	return n < 0 ? -errno : n;
 }
 
+static ssize_t linux_write(struct dmamap_system *system, int fd, const void *buffer, size_t size)
+{
+	ssize_t n = write(fd, buffer, size);
+
+	(void)system;
+	return n < 0 ? -errno : n;
+}
+
 static ssize_t linux_pread(
 	struct dmamap_system *system, int fd, void *buffer, size_t size, uint64_t offset)
 {
@@ -158,6 +166,7 @@ static const struct dmamap_system_ops linux_ops = {
 	.close = linux_close,
 	.ioctl = linux_ioctl,
 	.read = linux_read,
+	.write = linux_write,
 	.pread = linux_pread,
 	.pwrite = linux_pwrite,
 	.mmap = linux_mmap,

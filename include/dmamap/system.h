@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A system answers the kernel's own interface: the files below /dev/vfio,
- * /dev/iommu and the sysfs files that lead to them. There are two: Linux
+ * A system answers the kernel's own interface: the files below /dev/vfio and
+ * /dev/vduse, /dev/iommu, and the sysfs files that lead to them. There are two: Linux
  * passes each call on, the soft system answers it in this process. Whoever
  * calls through here need not know which one it is.
  *
@@ -47,6 +47,7 @@ struct dmamap_system_ops {
 	int (*close)(struct dmamap_system *system, int fd);
 	int (*ioctl)(struct dmamap_system *system, int fd, unsigned long request, void *argument);
 	ssize_t (*read)(struct dmamap_system *system, int fd, void *buffer, size_t size);
+	ssize_t (*write)(struct dmamap_system *system, int fd, const void *buffer, size_t size);
 	ssize_t (*pread)(
 		struct dmamap_system *system, int fd, void *buffer, size_t size, uint64_t offset);
 	ssize_t (*pwrite)(struct dmamap_system *system, int fd, const void *buffer, size_t size,
