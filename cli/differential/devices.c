@@ -111,6 +111,16 @@ static void signalled(struct world *world)
 		world_line(world, "signalled %s", event->name);
 }
 
+/* Files that are no devices do not read. */
+static void read_other(struct world *world)
+{
+	struct world_thing *file =
+		world_pick(world, WORLD_CONTAINERS | WORLD_IOMMUFD | WORLD_GROUP);
+
+	if (file)
+		world_line(world, "read %s offset=0 size=4", file->name);
+}
+
 static void reset(struct world *world)
 {
 	struct world_thing *device = world_pick(world, WORLD_DEVICE);
@@ -273,6 +283,46 @@ static void dma_buf(struct world *world)
 	world_end(world);
 }
 
+/* mmap of a region: its index stands in the offset from bit 40 on. */
+static void map_region(struct world *world)
+{
+	/* Nothing so large that it matters how much memory the machine has. */
+	static const char *const sizes[] = {"4K", "4K", "8K", "64K", "1M", "4K+1", "0", "64M"};
+	struct dice *dice = &world->dice;
+	struct world_thing *file =
+		world_pick(world, WORLD_DEVICE | WORLD_CONTAINERS | WORLD_IOMMUFD | WORLD_GROUP);
+
+	if (!file || world->n_maps == 8)
+		return;
+	script_add(&world->script, "mmap m%u %s offset=0x%" PRIx64 " size=%s", world->n_maps++,
+		file->name,
+		((uint64_t)dice_below(dice, 10) << 40) +
+			(dice_chance(dice, 300) ? world->page * dice_below(dice, 40) : 0),
+		DICE_OF(dice, sizes));
+	if (dice_chance(dice, 150))
+		script_add(&world->script, " flags=private");
+	if (dice_chance(dice, 300))
+		script_add(&world->script, " prot=%s", dice_chance(dice, 700) ? "r" : "none");
+	script_end(&world->script);
+}
+
+/* Writes when the eventfd is signalled, which nobody does. */
+static void ioeventfd(struct world *world)
+{
+	static const char *const offsets[] = {
+		"0", "2^40", "7*2^40", "2*2^40+8", "2^40-4", "6*2^40", "1", "max", "2*2^40+4096"};
+	static const char *const widths[] = {"1", "2", "4", "4", "8", "0", "3", "16"};
+	struct dice *dice = &world->dice;
+	struct world_thing *event = world_pick(world, WORLD_EVENTFD);
+
+	if (!on_device(world, "ioeventfd"))
+		return;
+	script_add(&world->script, " offset=%s value=1 flags=%s fd=%s", DICE_OF(dice, offsets),
+		DICE_OF(dice, widths), event && dice_chance(dice, 800) ? event->name : "-1");
+	world_extras(world, 32, 32);
+	world_end(world);
+}
+
 static void unknown(struct world *world)
 {
 	static const char *const requests[] = {
@@ -296,6 +346,9 @@ const struct world_choice world_device_calls[] = {
 	{60, bar},
 	{8, dma},
 	{40, dma_buf},
+	{30, map_region},
+	{30, ioeventfd},
+	{5, read_other},
 	{20, unknown},
 	{0, NULL},
 };

@@ -21,9 +21,10 @@
 #include "cli/differential/generate.h"
 #include "cli/differential/shrink.h"
 
-#define HUNG_SECONDS  60
-#define SHRINK_TRIALS 600
-#define KINDS	      64 /* different mismatches; then it ends */
+#define HUNG_SECONDS   30
+#define SHRINK_TRIALS  600
+#define SHRINK_SECONDS 120 /* a trial can take long: where it waits for a device */
+#define KINDS	       64  /* different mismatches; then it ends */
 
 struct run {
 	struct differential *differential;
@@ -31,6 +32,7 @@ struct run {
 	struct world world;
 	double started;
 	uint64_t told;
+	double shrink_until;
 	/* Of the mismatch that is shrunk. */
 	enum verdict_kind kind;
 	char sign[sizeof(((struct verdict *)0)->sign)];
@@ -70,8 +72,27 @@ static void on_alarm(int signal)
 	(void)signal; /* it ends waitpid() */
 }
 
-/* Waits for a child, however it ends; one that makes no call any more is ended. */
-static void await(struct run *run, pid_t child)
+/* Where in the kernel a child waits, for who looks into it; root may know. */
+static void print_stack(struct run *run, pid_t child)
+{
+	FILE *out = run->differential->out, *stack;
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/stack", (int)child);
+	stack = fopen(path, "r");
+	if (!stack)
+		return;
+	while (fgets(line, sizeof(line), stack))
+		fprintf(out, "# in the kernel: %s", line);
+	fclose(stack);
+	fflush(out);
+}
+
+/*
+ * Waits for a child, however it ends; one that makes no call any more is ended. One that
+ * does not end even then is left alone, and nothing more can be done.
+ */
+static int await(struct run *run, pid_t child)
 {
 	struct verdict *verdict = run->verdict;
 	uint64_t seen = UINT64_MAX;
@@ -81,7 +102,10 @@ static void await(struct run *run, pid_t child)
 		alarm(HUNG_SECONDS);
 		if (waitpid(child, &status, 0) == child)
 			break;
+		if (verdict->kind == VERDICT_HUNG)
+			return -EBUSY;
 		if (seen == verdict->calls) {
+			print_stack(run, child);
 			kill(child, SIGKILL);
 			verdict->kind = VERDICT_HUNG;
 		}
@@ -96,7 +120,13 @@ static void await(struct run *run, pid_t child)
 		verdict->number = WTERMSIG(status);
 		snprintf(verdict->what, sizeof(verdict->what), "the soft system died: %s",
 			strsignal(verdict->number));
+	} else if (WEXITSTATUS(status)) {
+		/* A sanitizer's way. */
+		verdict->kind = VERDICT_CRASHED;
+		snprintf(verdict->what, sizeof(verdict->what), "the soft system ended with %d",
+			WEXITSTATUS(status));
 	}
+	return 0;
 }
 
 /* A crash has the sign of the verb that it was in. */
@@ -116,9 +146,11 @@ static int run_child(struct run *run, const struct script *script, FILE *answers
 {
 	struct verdict *verdict = run->verdict;
 	pid_t child;
+	int r;
 
 	verdict->kind = VERDICT_SAME;
 	verdict->line = 0;
+	verdict->number = 0;
 	child = fork();
 	if (child < 0)
 		return -errno;
@@ -128,9 +160,9 @@ static int run_child(struct run *run, const struct script *script, FILE *answers
 			fflush(answers);
 		_exit(0);
 	}
-	await(run, child);
+	r = await(run, child);
 	sign_crash(verdict, script);
-	return 0;
+	return r;
 }
 
 /* --------------------------------------------------------------- shrinking */
@@ -139,8 +171,8 @@ static bool shows(void *context, const struct script *script)
 {
 	struct run *run = context;
 
-	return !run_child(run, script, NULL) && run->verdict->kind == run->kind &&
-	       !strcmp(run->verdict->sign, run->sign);
+	return now() < run->shrink_until && !run_child(run, script, NULL) &&
+	       run->verdict->kind == run->kind && !strcmp(run->verdict->sign, run->sign);
 }
 
 /* The lines after the one that showed it have nothing to do with it. */
@@ -207,8 +239,11 @@ static int report(struct run *run, uint64_t sequence)
 
 	if (!file)
 		return -errno;
+	fprintf(differential->out, "sequence %" PRIu64 ": %s\n", sequence, run->sign);
+	fflush(differential->out);
 	/* What a child wrote before it died must be there. */
 	setvbuf(file, NULL, _IONBF, 0);
+	run->shrink_until = now() + SHRINK_SECONDS;
 	copy_until(&small.script, &run->world.script, run->verdict->line);
 	if (!small.script.failed && shows(run, &small.script))
 		shrink(&small);
@@ -253,6 +288,10 @@ static int run_sequences(struct run *run)
 			differential->calls - verdict->calls);
 		r = run->world.script.failed ? -ENOMEM : run_child(run, &run->world.script, NULL);
 		tell(run, false);
+		if (r == -EBUSY)
+			fprintf(differential->out,
+				"sequence %" PRIu64 ", %s: it cannot even be ended: %s\n", sequence,
+				verdict->sign, script_line(&run->world.script, verdict->line));
 		if (r || verdict->kind == VERDICT_SAME)
 			continue;
 		differential->mismatches++;

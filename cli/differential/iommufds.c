@@ -382,6 +382,24 @@ static void get_dirty(struct world *world)
 	world_end(world);
 }
 
+static void get_pa(struct world *world)
+{
+	struct world_thing *ioas = on_ioas(world, "get_pa");
+	char base[64];
+	uint64_t size;
+
+	if (!ioas)
+		return;
+	if (!world_old_range(world, ioas, base, sizeof(base), &size)) {
+		size = world_size(world, 1 << 20);
+		world_iova(world, ioas, size, base, sizeof(base));
+	}
+	script_add(&world->script, " iova=%s size=0x%" PRIx64, base, size);
+	another_id(world, "ioas");
+	world_extras(world, 40, 40);
+	world_end(world);
+}
+
 static void change_process(struct world *world)
 {
 	if (!on_iommufd(world, "change_process"))
@@ -421,6 +439,7 @@ const struct world_choice world_iommufd_calls[] = {
 	{6, set_dirty},
 	{10, get_dirty},
 	{8, change_process},
+	{4, get_pa},
 	{4, unknown},
 	{0, NULL},
 };

@@ -57,7 +57,6 @@ struct world_host {
 	bool iommufd;	 /**< /dev/iommu and cdevs */
 	bool huge_pages; /**< of 2 MiB, a few of them free */
 	bool dma;	 /**< device @dma_device does DMA on command */
-	bool slow_dma;	 /**< and takes its time: seldom */
 	unsigned dma_device;
 };
 
@@ -75,7 +74,7 @@ struct world {
 	unsigned memories; /**< a bit for each that is there */
 	unsigned n_variables;
 	unsigned n_bars;
-	unsigned n_dmas, n_files;
+	unsigned n_dmas, n_files, n_maps;
 	uint64_t opened; /**< a bit for each device that a whole set-up opened */
 	unsigned odd;	 /**< how many of a thousand values are not whole pages */
 };

@@ -252,7 +252,8 @@ static void no_mmap(void **state)
 		int prot, flags, error;
 		const char *reason;
 	} rows[] = {
-		{PAGE + 1, PROT_READ, MAP_SHARED, EINVAL, "misaligned"},
+		/* mm/mmap.c has made whole pages of the length before (seen on 7.3.4). */
+		{PAGE + 1, PROT_READ, MAP_SHARED, ENXIO, "no_io"},
 		{PAGE, PROT_READ, MAP_PRIVATE, EINVAL, "mmap_shared"},
 		{PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, EPERM, "no_io"},
 		{PAGE, PROT_READ, MAP_SHARED, ENXIO, "no_io"},
