@@ -165,6 +165,41 @@
 	K(dmabuf_region, "region {0d} is no BAR that is there")                                    \
 	K(dmabuf_io, "BAR {0d} is ports, not memory")                                              \
 	K(dmabuf_many, "{0d} ranges are more than the {1d} that can be copied at once")            \
+	K(vduse_version, "there is no version {0d} of VDUSE's API: {1d} is the newest")            \
+	K(vduse_features, "VDUSE features {0x} are not all known: {1x} are")                       \
+	K(vduse_value, "{t} is {0d}, and must be {1d} to {2d}")                                    \
+	K(vduse_align, "vq_align {0d} is no power of 2 from {1d} to {2d}")                         \
+	K(vduse_unnamed, "the device has no name, which starts with byte {0d}")                    \
+	K(vduse_id, "no VDUSE device is of virtio's type {0d}: 1 (net), 2 (block), 26 (fs) are")   \
+	K(vduse_feature_wanted, "features {0x} lack bit {1d} ({t})")                               \
+	K(vduse_feature_refused, "features {0x} have bit {1d} ({t}), which VDUSE does not serve")  \
+	K(vduse_exists, "the name {t} is taken (device {0d})")                                     \
+	K(vduse_none, "no VDUSE device has the name {t} (there are {0d})")                         \
+	K(vduse_used, "device {t} is in use: open ({0d}), attached ({1d})")                        \
+	K(vduse_open, "device {t} is open already (device {0d})")                                  \
+	K(vduse_broken, "device {t} is broken for good: a message was not answered within "        \
+			"{0d} ms, or a queue's refused")                                           \
+	K(vduse_closed, "the daemon's end of device {t} was closed (device {0d})")                 \
+	K(vduse_queue, "queue {0d} is asked for, and the device has {1d}")                         \
+	K(vduse_group, "group {0d} is asked for, and the device has {1d}")                         \
+	K(vduse_space, "address space {0d} is asked for, and the device has {1d}")                 \
+	K(vduse_running, "{t} while the driver is at work: status {0x}")                           \
+	K(vduse_idle, "{t} needs a driver at work: status {0x} lacks DRIVER_OK (4), or it is "     \
+		      "suspended ({1d})")                                                          \
+	K(vduse_detached, "device {t} was not attached: space {0d} has no memory")                 \
+	K(vduse_config_data, "offset {0d} and length {1d} are not within the configuration's "     \
+			     "{2d} bytes")                                                         \
+	K(vduse_range, "a range ends at {1x}, before its start {0x}")                              \
+	K(vduse_umem, "umem must be all of {0x}-{1x}, from a page on: iova {2x}, size {3s} and "   \
+		      "address {4x} are given")                                                    \
+	K(vduse_message_none, "no message is there to be read from device {t} (device {0d})")      \
+	K(vduse_answer_size, "{0d} bytes are written, and a response has {1d}")                    \
+	K(vduse_answer_unknown, "no message with id {0d} waits for a response")                    \
+	K(vduse_refused, "the daemon of {t} refused a message of type {0d}")                       \
+	K(vduse_queue_unset, "queue {0d} of {t} was not set up with VQ_SETUP")                     \
+	K(vduse_attached, "device {t} is attached already (device {0d})")                          \
+	K(vduse_bound, "a driver has device {t} (device {0d})")                                    \
+	K(vduse_number, "{t} is no number that can be set ({0d} bytes)")                           \
 	K(irq, "the device has no interrupt {0d}")
 
 #define SOFT_DECLARE_REASON(id, sentence) extern const struct dmamap_reason_kind soft_reason_##id;

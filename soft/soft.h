@@ -568,6 +568,20 @@ int soft_pasid_attach(struct soft_binding *binding, uint32_t pasid, uint32_t *pt
 void soft_pasid_detach(struct soft_binding *binding, uint32_t pasid);
 void soft_pasids_detach(struct soft_binding *binding);
 
+/* ------------------------------------------------------------------ VDUSE */
+
+struct soft_vduse_device;
+
+/* The VDUSE devices of a system; soft/vduse.h has the rest. */
+struct soft_vduse {
+	pthread_mutex_t lock;		   /* its own order: soft/vduse.h */
+	struct soft_vduse_device *devices; /* lock */
+	uint64_t last_key;		   /* lock */
+	int epoll, stop;		   /* lock; -1: no thread listens */
+	pthread_t thread;
+	pid_t process;
+};
+
 /* ----------------------------------------------------------------- system */
 
 struct soft_system {
@@ -587,6 +601,7 @@ struct soft_system {
 	struct soft_space *spaces;    /* spaces_lock */
 	struct dmamap_counters gone;  /* spaces_lock: what destroyed spaces had done */
 	pthread_mutex_t dmabufs_lock; /* the devices' dma-bufs and who has mapped them */
+	struct soft_vduse vduse;
 };
 
 /* NULL: @system is of another kind. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "soft/soft.h"
+#include "soft/vduse.h"
 
 uint64_t soft_page_size(const struct soft_system *system)
 {
@@ -42,7 +43,7 @@ static bool number_of(const char *text, unsigned *number)
 	       !text[length];
 }
 
-static int open_path(struct soft_system *system, const char *path)
+static int open_path(struct soft_system *system, const char *path, int flags)
 {
 	unsigned number;
 
@@ -50,6 +51,10 @@ static int open_path(struct soft_system *system, const char *path)
 		return soft_container_open(system);
 	if (!strcmp(path, "/dev/iommu"))
 		return soft_iommufd_open(system);
+	if (!strncmp(path, "/dev/vduse/", 11))
+		return soft_vduse_open(system, path + 11, flags);
+	if (!strncmp(path, "/sys/class/vduse/", 17))
+		return soft_vduse_sysfs_open(system, path + 17);
 	if (!strncmp(path, "/dev/vfio/devices/vfio", 22) && number_of(path + 22, &number)) {
 		for (size_t i = 0; i < system->n_devices; i++)
 			if (system->devices[i].is.cdev == number)
@@ -65,7 +70,7 @@ static int open_path(struct soft_system *system, const char *path)
 static int soft_open(struct dmamap_system *base, const char *path, int flags)
 {
 	struct soft_system *system = enter(base);
-	int fd = open_path(system, path);
+	int fd = open_path(system, path, flags);
 	struct soft_file *file = fd < 0 ? NULL : soft_file_find(system, fd);
 
 	if (file)
@@ -269,6 +274,7 @@ static int soft_reason(struct dmamap_system *base, struct dmamap_reason *reason)
 static void destroy(struct soft_system *system)
 {
 	soft_files_close_all(system);
+	soft_vduse_fini(system);
 	/* Mappings keep devices open: those go now. The memory itself stays the program's. */
 	soft_vmas_fini(&system->vmas);
 	for (size_t i = 0; i < system->n_devices; i++)
@@ -362,6 +368,7 @@ int dmamap_system_soft(const struct dmamap_machine *machine, struct dmamap_syste
 	pthread_mutex_init(&made->kept_files.lock, NULL);
 	soft_vmas_init(&made->vmas);
 	soft_proc_init(&made->proc);
+	soft_vduse_init(&made->vduse);
 	made->groups = calloc(machine->n_devices + 1, sizeof(*made->groups));
 	made->devices = calloc(machine->n_devices + 1, sizeof(*made->devices));
 	if (!made->groups || !made->devices) {

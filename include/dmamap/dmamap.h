@@ -10,5 +10,6 @@
 #include "machine.h"
 #include "soft.h"
 #include "system.h"
+#include "vdpa.h"
 
 #endif

@@ -23,7 +23,7 @@ extern const unsigned kernel_version;
 
 #define SIZE(type)	   {"sizeof " #type, sizeof(struct type)},
 #define FIELD(type, field) {#type "." #field, offsetof(struct type, field)},
-/* Widened from unsigned: VFIO and IOMMUFD have no negative numbers. */
+/* Widened from unsigned: a negative number is the same on both sides. */
 #define CONSTANT(name) {#name, (unsigned)(name)},
 
 #endif

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The table as the kernel's headers have it, as far as they are new enough. */
 #include <linux/version.h>
+#include <linux/vduse.h>
 #include <linux/vfio.h>
+#include <linux/virtio_blk.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_ids.h>
+#include <linux/virtio_net.h>
+#include <linux/virtio_ring.h>
 #include <sys/ioctl.h>
 
 #if __has_include(<linux/iommufd.h>)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table as abi/ has it. */
 #include "abi/iommufd.h"
+#include "abi/vduse.h"
 #include "abi/vfio.h"
+#include "abi/virtio.h"
 #include "entries.h"
 
 #define KNOWS(major, minor) 1
