@@ -14,5 +14,6 @@ enum command_exit {
 int bench_command(int argc, char **argv);
 int replay_command(int argc, char **argv);
 int machine_command(int argc, char **argv);
+int vduse_blk_command(int argc, char **argv);
 
 #endif

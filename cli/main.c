@@ -16,6 +16,7 @@ static const struct command {
 	{"bench", "time DMA mapping: every mode, memory and prefault", bench_command},
 	{"replay", "run cases of calls, and say why each refused one was", replay_command},
 	{"machine", "show what a soft system is about, or this machine", machine_command},
+	{"vduse-blk", "serve a file as a virtio disk, over VDUSE", vduse_blk_command},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

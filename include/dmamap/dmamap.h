@@ -11,5 +11,7 @@
 #include "soft.h"
 #include "system.h"
 #include "vdpa.h"
+#include "vduse_client.h"
+#include "virtqueue.h"
 
 #endif

@@ -121,9 +121,27 @@ static void rates_stay_short(void **state)
 	assert_string_equal(units_rate(text, 149700.4), "149,700");
 }
 
+/* What is written so is the same number when it is read. */
+static void exact(void **state)
+{
+	static const uint64_t numbers[] = {0, 1, 1023, 1024, 4096, 4097, 2 << 20, (2 << 20) + 1024,
+		1ULL << 40, 15ULL << 60, UINT64_MAX};
+	char text[UNITS_TEXT];
+	uint64_t again;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		assert_int_equal(units_parse_size(units_exact(text, numbers[i]), &again), 0);
+		assert_int_equal(again, numbers[i]);
+	}
+	assert_string_equal(units_exact(text, 2 << 20), "2M");
+	assert_string_equal(units_exact(text, 1025), "1025");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact),
 		cmocka_unit_test(sizes_are_read),
 		cmocka_unit_test(numbers_take_no_suffix),
 		cmocka_unit_test(sizes_are_written),
