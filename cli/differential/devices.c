@@ -181,8 +181,9 @@ static void config(struct world *world)
 				DICE_OF(dice, commands));
 	} else if (dice_chance(dice, 50)) {
 		if (on_device(world, "read"))
-			world_line(world, " region=%u offset=0x%x size=%u", dice_below(dice, 12),
-				4096 << dice_below(dice, 24), dice_below(dice, 9));
+			world_line(world, " region=%u offset=0x%" PRIx64 " size=%u",
+				dice_below(dice, 12), (uint64_t)4096 << dice_below(dice, 24),
+				dice_below(dice, 9));
 	} else if (on_device(world, "read")) {
 		world_line(world, " region=7 offset=%u size=%u", fields[which].offset,
 			fields[which].size);

@@ -288,6 +288,11 @@ static int run_sequences(struct run *run)
 			differential->calls - verdict->calls);
 		r = run->world.script.failed ? -ENOMEM : run_child(run, &run->world.script, NULL);
 		tell(run, false);
+		if (verdict->no_dma && differential->host.dma) {
+			fputs("the device does no DMA any more: none from here on\n",
+				differential->out);
+			differential->host.dma = false;
+		}
 		if (r == -EBUSY)
 			fprintf(differential->out,
 				"sequence %" PRIu64 ", %s: it cannot even be ended: %s\n", sequence,

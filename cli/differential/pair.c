@@ -107,8 +107,10 @@ static void compare(
 	const struct field *fields = statement->verb->fields;
 	char a[160], b[160], sign[sizeof(verdict->sign)];
 
-	if (one->uncounted || other->uncounted)
+	if (one->uncounted || other->uncounted) {
+		verdict->no_dma |= one->result == -ETIMEDOUT;
 		return;
+	}
 	/* That a real device reads something else can also mean that it reads nothing. */
 	if (statement->verb->action == ACTION_DMA_READ &&
 		(one->fault || one->said[0]) == (other->fault || other->said[0]))

@@ -26,6 +26,7 @@ enum verdict_kind {
  * struct verdict
  * @calls: made so far; who waits may look at it meanwhile
  * @line: of the script, the one that is run now or was the last
+ * @no_dma: the device that does DMA on command does it no more
  * @sign: what differed, without its values: the same fault has the same sign
  * @what: the same in full, or why the script is invalid
  */
@@ -34,6 +35,7 @@ struct verdict {
 	_Atomic uint32_t line;
 	enum verdict_kind kind;
 	int number;
+	bool no_dma;
 	char sign[128];
 	char what[1024];
 };

@@ -180,25 +180,26 @@ uint64_t world_size(struct world *world, uint64_t room)
 	return size;
 }
 
-/* So far from where a range began: to be inside it, to touch it, to cross its ends. */
-static int64_t from_range(struct world *world, uint64_t old_size, uint64_t size)
+/* So far from where a range began: to be inside it, to touch it, to cross its ends. Modulo
+ * 2^64, as IOVAs are. */
+static uint64_t from_range(struct world *world, uint64_t old, uint64_t new)
 {
 	struct dice *dice = &world->dice;
-	const int64_t page = (int64_t)world->page, old = (int64_t)old_size, new = (int64_t)size;
-	const int64_t deltas[] = {0, 0, 0, 0, old, old, -new, old - page, page - new, page, -page,
-		old + page, old / 2 & -page, -new - page};
+	const uint64_t page = world->page;
+	const uint64_t deltas[] = {0, 0, 0, 0, old, old, 0 - new, old - page, page - new, page,
+		0 - page, old + page, old / 2 & ~(page - 1), 0 - new - page};
 
 	return DICE_OF(dice, deltas);
 }
 
-static void print_sum(char *text, size_t size, const char *base, int64_t delta)
+static void print_sum(char *text, size_t size, const char *base, uint64_t delta)
 {
 	if (!delta)
 		snprintf(text, size, "%s", base);
-	else if (delta < 0)
-		snprintf(text, size, "%s-0x%" PRIx64, base, 0 - (uint64_t)delta);
+	else if (delta >> 63)
+		snprintf(text, size, "%s-0x%" PRIx64, base, 0 - delta);
 	else
-		snprintf(text, size, "%s+0x%" PRIx64, base, (uint64_t)delta);
+		snprintf(text, size, "%s+0x%" PRIx64, base, delta);
 }
 
 void world_iova(struct world *world, const struct world_thing *space, uint64_t size, char *base,
@@ -206,12 +207,11 @@ void world_iova(struct world *world, const struct world_thing *space, uint64_t s
 {
 	struct dice *dice = &world->dice;
 	const struct world_range *range = some_range(world, space);
-	const int64_t page = (int64_t)world->page;
-	const int64_t odd[] = {1, 512, page - 1, -1};
+	const uint64_t odd[] = {1, 512, world->page - 1, UINT64_MAX};
 	uint64_t iova;
 
 	if (range && dice_chance(dice, 450)) {
-		int64_t delta = from_range(world, range->size, size);
+		uint64_t delta = from_range(world, range->size, size);
 
 		if (dice_chance(dice, world->odd))
 			delta += DICE_OF(dice, odd);
@@ -221,17 +221,16 @@ void world_iova(struct world *world, const struct world_thing *space, uint64_t s
 		}
 		/* As one number: sums of sums would grow. */
 		sscanf(range->base, "%" SCNx64, &iova);
-		iova += (uint64_t)delta;
+		iova += delta;
 	} else if (dice_chance(dice, 450)) {
-		iova = world->edges[dice_below(dice, world->n_edges)] +
-		       (uint64_t)from_range(world, 0, size);
+		iova = world->edges[dice_below(dice, world->n_edges)] + from_range(world, 0, size);
 	} else if (dice_chance(dice, 900)) {
 		iova = MB(1) * dice_below(dice, 32) + KB(64) * dice_below(dice, 4);
 	} else {
 		iova = dice_next(dice) & ~(world->page - 1);
 	}
 	if (dice_chance(dice, world->odd))
-		iova += (uint64_t)DICE_OF(dice, odd);
+		iova += DICE_OF(dice, odd);
 	snprintf(base, base_size, "0x%" PRIx64, iova);
 }
 

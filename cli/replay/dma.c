@@ -73,6 +73,18 @@ static void no_dma(struct outcome *outcome, const char *why)
 	snprintf(outcome->said, sizeof(outcome->said), "%s", why);
 }
 
+/* Whether the device could not even try. */
+static bool is_no_dma(struct outcome *outcome, int error)
+{
+	if (error == -ETIMEDOUT) {
+		no_dma(outcome, "the device does not end what it began");
+		outcome->result = error;
+	}
+	if (error == -EOPNOTSUPP || error == -EBUSY)
+		no_dma(outcome, "this device does no DMA on command here");
+	return outcome->uncounted;
+}
+
 static void linux_write(struct replay *replay, const struct case_statement *statement,
 	struct side *side, struct outcome *outcome)
 {
@@ -84,10 +96,8 @@ static void linux_write(struct replay *replay, const struct case_statement *stat
 	int error;
 
 	error = edu_write(replay, side, eval_thing(side, statement, "on"), iova, value, size);
-	if (error == -EOPNOTSUPP || error == -EBUSY) {
-		no_dma(outcome, "this device cannot write on command here");
+	if (is_no_dma(outcome, error))
 		return;
-	}
 	if (!error && has_at)
 		error = memory_check(getpid(), false, at, size, value, differs, sizeof(differs));
 	outcome->result = error;
@@ -147,10 +157,8 @@ void action_dma_read(struct replay *replay, const struct case_statement *stateme
 		return;
 	}
 	error = edu_read(replay, side, eval_thing(side, statement, "on"), iova, value, size, &same);
-	if (error == -EOPNOTSUPP || error == -EBUSY) {
-		no_dma(outcome, "this device cannot read on command here");
+	if (is_no_dma(outcome, error))
 		return;
-	}
 	/* A read that faults gives zeroes on the bus. */
 	if (!error && same && !value) {
 		no_dma(outcome, "zeroes are what a read that faults gives, too");

@@ -69,8 +69,9 @@ static int copy(struct edu *edu, uint64_t from, uint64_t to, uint64_t size, unsi
 	set64(edu, 0x88, to);
 	set64(edu, 0x90, size);
 	set64(edu, 0x98, START | direction);
-	/* It takes its time, and a busy machine may stretch it. */
-	for (int i = 0; i < 15000; i++) {
+	/* It takes a tenth of a second, and a busy machine may stretch that. Now and then QEMU's
+	 * device never ends, nor starts again: then it is of no use any more. */
+	for (int i = 0; i < 5000; i++) {
 		if (!(*(volatile uint64_t *)(edu->registers + 0x98) & START))
 			return 0;
 		nanosleep(&pause, NULL);
