@@ -29,7 +29,7 @@ static void open_file(struct world *world)
 	while (left >= files[i].weight)
 		left -= files[i++].weight;
 	/* A kernel without IOMMUFD has no cdevs either. */
-	if (files[i].kind == WORLD_DEVICE && !world->host->iommufd)
+	if (files[i].kind & (WORLD_DEVICE | WORLD_COMPAT | WORLD_IOMMUFD) && !world->host->iommufd)
 		return;
 	thing = world_name(world, files[i].kind, files[i].letter, device);
 	if (!thing)

@@ -30,6 +30,7 @@
 /* PCI's command register. */
 #define COMMAND	   4
 #define BUS_MASTER 4
+#define MEMORY	   2 /* decoding of the BARs */
 
 struct edu {
 	struct dmamap_system *system;
@@ -165,6 +166,11 @@ static int begin(
 	edu->registers = at;
 	edu->system->ops->pread(
 		edu->system, device->fd, &edu->command, sizeof(command), edu->config + COMMAND);
+	/* Without decoding, its registers are out of reach: touching them is a bus error. */
+	if (!(edu->command & MEMORY)) {
+		error = -EOPNOTSUPP;
+		goto no_memory;
+	}
 	command = edu->command | BUS_MASTER;
 	edu->system->ops->pwrite(
 		edu->system, device->fd, &command, sizeof(command), edu->config + COMMAND);
@@ -173,6 +179,7 @@ static int begin(
 		return 0;
 	edu->system->ops->pwrite(
 		edu->system, device->fd, &edu->command, sizeof(command), edu->config + COMMAND);
+no_memory:
 	edu->system->ops->munmap(edu->system, at, replay->page_size);
 no_registers:
 	munmap(page, edu->page_size);
