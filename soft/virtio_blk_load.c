@@ -267,6 +267,8 @@ static bool is_over(const struct job *job, uint64_t started, uint64_t began)
 {
 	const struct dmamap_blk_load *is = &job->load->is;
 
+	if (is->stop && is->stop())
+		return true;
 	if (job->checking)
 		return false;
 	return (is->requests && started >= is->requests) ||

@@ -3,7 +3,7 @@
  * dmamap bench: how long DMA mapping takes, for every mode, memory and
  * prefault. The steps: read the options, plan the rows, run them, print the
  * report. All that is in other files; here is their order, and the exit
- * status.
+ * status. dmamap bench vduse is a bench of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/bench_vduse/bench_vduse.h"
 #include "cli/command.h"
 #include "compare.h"
 #include "host.h"
@@ -177,9 +178,12 @@ static void session_free(struct session *session)
 
 int bench_command(int argc, char **argv)
 {
-	struct session *session = calloc(1, sizeof(*session));
+	struct session *session;
 	int status = -1;
 
+	if (argc > 1 && !strcmp(argv[1], "vduse"))
+		return bench_vduse_command(argc - 1, argv + 1);
+	session = calloc(1, sizeof(*session));
 	if (!session)
 		return EXIT_USAGE;
 	host_read(&session->report.host);

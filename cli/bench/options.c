@@ -64,6 +64,7 @@ void options_help(FILE *out)
 	fputs("dmamap bench: time DMA mapping: every mode, memory and prefault\n"
 	      "\n"
 	      "usage: dmamap bench [OPTION...]\n"
+	      "       dmamap bench vduse [OPTION...]   a disk over VDUSE: see its --help\n"
 	      "\n"
 	      "What to measure\n"
 	      "  -t, --test GLOB     variants whose name matches; may be given again\n"

@@ -235,6 +235,8 @@ DMAMAP_API void dmamap_blk_counters(struct dmamap_blk *blk, struct dmamap_blk_co
  * @verify: what is written says where it belongs and when it was written;
  *	what is read, and in the end all that was written, is compared
  * @seed: of places and data
+ * @stop: asked before each request, by any job's thread: true ends it all early
+ *	[nothing does]
  */
 struct dmamap_blk_load {
 	unsigned jobs;
@@ -249,6 +251,7 @@ struct dmamap_blk_load {
 	uint64_t bytes;
 	bool verify;
 	uint64_t seed;
+	bool (*stop)(void);
 };
 
 /**

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON: the whole report as data, every run included. The schema is in
+ * docs/bench-vduse-json.md; its version grows when a field changes its meaning
+ * or goes, not when one is added.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+
+#include "dmamap/common.h"
+#include "print.h"
+
+#define SCHEMA	"dmamap-bench-vduse"
+#define VERSION 1
+
+/* A value that could not be made shows as a missing field. */
+static void add(struct json_object *object, const char *key, struct json_object *value)
+{
+	json_object_object_add(object, key, value);
+}
+
+static void add_text(struct json_object *object, const char *key, const char *text)
+{
+	add(object, key, text ? json_object_new_string(text) : NULL);
+}
+
+static void add_number(struct json_object *object, const char *key, uint64_t number)
+{
+	add(object, key, json_object_new_uint64(number));
+}
+
+static void add_bool(struct json_object *object, const char *key, bool value)
+{
+	add(object, key, json_object_new_boolean(value));
+}
+
+static void add_real(struct json_object *object, const char *key, double real)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.6g", real);
+	add(object, key, json_object_new_double_s(real, text));
+}
+
+static struct json_object *options_object(const struct vduse_options *options)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_text(object, "op", options->reads ? "read" : "write");
+	add_number(object, "size", options->size);
+	add_number(object, "bounce_size", options->bounce);
+	add_number(object, "delay_ns", options->delay_ns);
+	add_number(object, "queues", options->queues);
+	add_text(object, "file", options->file);
+	add_number(object, "runs", options->runs);
+	add(object, "seconds", options->requests ? NULL : json_object_new_uint64(options->seconds));
+	add(object, "requests",
+		options->requests ? json_object_new_uint64(options->requests) : NULL);
+	add_bool(object, "verify", options->verify);
+	return object;
+}
+
+static struct json_object *host_object(const struct host *host)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_text(object, "name", host->name);
+	add_text(object, "kernel", host->kernel);
+	add_text(object, "machine", host->machine);
+	add_text(object, "cpu", host->cpu);
+	add_number(object, "cpus", host->cpus);
+	add_number(object, "page_size", host->page_size);
+	return object;
+}
+
+static struct json_object *run_object(const struct vduse_run *run)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *latency = json_object_new_object();
+	struct json_object *counts = json_object_new_object();
+	const struct dmamap_blk_result *result = &run->result;
+
+	add_number(object, "requests", result->requests);
+	add_number(object, "bytes", result->bytes);
+	add_number(object, "ns", result->nanoseconds);
+	add_real(object, "iops", (double)run->ops_milli / 1000);
+	add_number(latency, "p50_ns", result->latency.p50);
+	add_number(latency, "p90_ns", result->latency.p90);
+	add_number(latency, "p99_ns", result->latency.p99);
+	add_number(latency, "p999_ns", result->latency.p999);
+	add_number(latency, "max_ns", result->latency.most);
+	add(object, "latency", latency);
+	add_number(object, "failed", result->failed);
+	add_number(object, "verified", result->verified);
+	add_number(object, "mismatches", result->mismatches);
+	add_number(counts, "units_most", run->most_units);
+	add_number(counts, "fast", run->bounce.fast);
+	add_number(counts, "slow", run->bounce.slow);
+	add_number(counts, "flushes", run->bounce.flushes);
+	add_number(counts, "full", run->bounce.full);
+	add_number(counts, "pages", run->bounce.pages);
+	add_number(counts, "to_device", run->bounce.to_device);
+	add_number(counts, "from_device", run->bounce.from_device);
+	add_number(counts, "completed", run->driver.completed);
+	add_number(counts, "requeued", run->driver.requeued);
+	add_number(counts, "ring_full", run->driver.ring_full);
+	add_number(counts, "kicks", run->driver.kicks);
+	add_number(counts, "interrupts", run->driver.interrupts);
+	add(object, "counters", counts);
+	return object;
+}
+
+static struct json_object *row_object(
+	const struct vduse_report *report, const struct vduse_row *row)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *runs = json_object_new_array();
+
+	add_number(object, "page_size", 1ull << row->page_shift);
+	add_text(object, "granule", vduse_row_native(report, row) ? "native" : "4K");
+	add_number(object, "unit_size", 1ull << row->unit_shift);
+	add_number(object, "jobs", row->shape.jobs);
+	add_number(object, "depth", row->shape.depth);
+	add(object, "units", row->units ? json_object_new_uint64(row->units) : NULL);
+	add(object, "units_per_request",
+		row->units ? json_object_new_uint64(row->request_units) : NULL);
+	add(object, "units_needed",
+		row->units ? json_object_new_uint64(vduse_row_needed(row)) : NULL);
+	add(object, "middle", row->n ? json_object_new_uint64((row->n - 1) / 2) : NULL);
+	for (unsigned i = 0; i < row->n; i++)
+		json_object_array_add(runs, run_object(&row->runs[i]));
+	add(object, "runs", runs);
+	return object;
+}
+
+static struct json_object *gain_object(const struct vduse_report *report,
+	const struct vduse_row *native, const struct vduse_row *fixed)
+{
+	static const char *const changes[] = {
+		[STATS_SAME] = "same",
+		[STATS_FASTER] = "faster",
+		[STATS_SLOWER] = "slower",
+		[STATS_UNKNOWN] = NULL,
+	};
+	struct json_object *object = json_object_new_object();
+	const struct vduse_published *there = vduse_published(report, native);
+	char sentence[VDUSE_SENTENCE];
+
+	add_number(object, "page_size", 1ull << native->page_shift);
+	add_number(object, "jobs", native->shape.jobs);
+	add_number(object, "depth", native->shape.depth);
+	add_real(object, "gain_percent", vduse_gain(native, fixed));
+	add_text(object, "change", changes[vduse_change(native, fixed)]);
+	add(object, "linux", NULL);
+	if (there) {
+		struct json_object *linux_object = json_object_new_object();
+
+		add_number(linux_object, "native_iops", there->native);
+		add_number(linux_object, "fixed_iops", there->fixed);
+		add_real(linux_object, "native_mib_per_s", there->mib_native);
+		add_real(linux_object, "fixed_mib_per_s", there->mib_fixed);
+		add_real(linux_object, "gain_percent", there->gain);
+		add(object, "linux", linux_object);
+	}
+	vduse_explain(native, fixed, sentence);
+	add_text(object, "explanation", sentence);
+	return object;
+}
+
+static struct json_object *report_object(const struct vduse_report *report)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *schema = json_object_new_object();
+	struct json_object *rows = json_object_new_array();
+	struct json_object *gains = json_object_new_array();
+	char date[32];
+	struct tm tm;
+
+	add_text(schema, "name", SCHEMA);
+	add_number(schema, "version", VERSION);
+	add(object, "schema", schema);
+	add_text(object, "dmamap", dmamap_version());
+	add_text(object, "note", VDUSE_NOTE);
+	gmtime_r(&report->started, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	add_text(object, "started", date);
+	add_real(object, "seconds", report->seconds);
+	add_bool(object, "interrupted", report->signal);
+	add(object, "host", host_object(&report->host));
+	add(object, "options", options_object(report->options));
+	add_number(object, "image_bytes", report->disk_bytes);
+	add_bool(object, "direct", report->direct);
+	for (unsigned i = 0; i < report->n_rows; i++)
+		json_object_array_add(rows, row_object(report, &report->rows[i]));
+	add(object, "rows", rows);
+	for (unsigned i = 0; i + 1 < report->n_rows; i += 2)
+		if (report->rows[i].n && report->rows[i + 1].n)
+			json_object_array_add(
+				gains, gain_object(report, &report->rows[i], &report->rows[i + 1]));
+	add(object, "gains", gains);
+	return object;
+}
+
+int vduse_print_json(FILE *out, const struct vduse_report *report)
+{
+	struct json_object *object = report_object(report);
+	const char *text = object ? json_object_to_json_string_ext(object,
+					    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+						    JSON_C_TO_STRING_NOSLASHESCAPE)
+				  : NULL;
+
+	if (text)
+		fprintf(out, "%s\n", text);
+	json_object_put(object);
+	return text ? 0 : -ENOMEM;
+}

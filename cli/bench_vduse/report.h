@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was measured, and what can be said about it. A row is a page size, a
+ * bounce unit and a load; it has several runs, and is shown as the one in the
+ * middle, times and counts of the same run. Rows come in pairs, native unit
+ * and 4K, and a pair has a gain.
+ */
+#ifndef BENCH_VDUSE_REPORT_H
+#define BENCH_VDUSE_REPORT_H
+
+#include <time.h>
+
+#include "cli/bench/host.h"
+#include "cli/bench/stats.h"
+#include "dmamap/vdpa.h"
+#include "options.h"
+
+/** struct vduse_run - One run of a row: what came of it, and what the layers counted. */
+struct vduse_run {
+	struct dmamap_blk_result result;
+	struct dmamap_blk_counters driver;
+	struct dmamap_bounce_counters bounce;
+	uint64_t most_units; /**< in use at a time for certain, of what was seen */
+	uint64_t ops_milli;  /**< requests in 1,000 seconds */
+};
+
+/**
+ * struct vduse_row - @runs, @n: complete ones, by speed.
+ * @units: that the bounce buffer has; @request_units: that a request takes
+ */
+struct vduse_row {
+	unsigned page_shift;
+	unsigned unit_shift;
+	struct vduse_shape shape;
+	uint64_t units;
+	uint64_t request_units;
+	struct vduse_run *runs;
+	unsigned n;
+};
+
+/** struct vduse_report - @rows: native and 4K in turn. @signal: ended early by it, or 0. */
+struct vduse_report {
+	const struct vduse_options *options;
+	struct host host;
+	time_t started;
+	double seconds;
+	int signal;
+	uint64_t disk_bytes;
+	bool direct; /**< past the page cache */
+	struct vduse_row *rows;
+	unsigned n_rows;
+};
+
+/** vduse_report_plan() - Make the rows. Return: 0; -1 with a complaint. */
+int vduse_report_plan(struct vduse_report *report, const struct vduse_options *options,
+	struct complaint *complaint);
+void vduse_report_free(struct vduse_report *report);
+
+/** vduse_row_add() - Keep a complete run. There is room for all of them. */
+void vduse_row_add(struct vduse_row *row, const struct vduse_run *run);
+/** vduse_row_middle() - The run that stands for the row; NULL: there is none. */
+const struct vduse_run *vduse_row_middle(const struct vduse_row *row);
+bool vduse_row_native(const struct vduse_report *report, const struct vduse_row *row);
+/** vduse_row_needed() - Units that all requests of the load take at a time, room or not. */
+uint64_t vduse_row_needed(const struct vduse_row *row);
+/** vduse_row_requests() - Requests that fit into the bounce buffer at a time, at most. */
+uint64_t vduse_row_requests(const struct vduse_row *row);
+/** vduse_row_failed() - Whether a request of any run failed or brought wrong bytes. */
+bool vduse_row_failed(const struct vduse_row *row);
+
+/** vduse_run_per_1000() - So many in 1,000 requests. */
+double vduse_run_per_1000(const struct vduse_run *run, uint64_t count);
+
+/**
+ * struct vduse_published - What Linux commit 3fc3068e7247 gives: 512-byte
+ * writes, 64 KiB pages, arm64, QEMU's daemon.
+ */
+struct vduse_published {
+	struct vduse_shape shape;
+	unsigned native; /**< requests in a second */
+	unsigned fixed;
+	double mib_native;
+	double mib_fixed;
+	double gain; /**< percent, as printed there */
+};
+
+/** vduse_published() - For a pair of rows; NULL: there is nothing. */
+const struct vduse_published *vduse_published(
+	const struct vduse_report *report, const struct vduse_row *row);
+
+/** vduse_gain() - By how many percent @fixed is faster than @native. */
+double vduse_gain(const struct vduse_row *native, const struct vduse_row *fixed);
+enum stats_change vduse_change(const struct vduse_row *native, const struct vduse_row *fixed);
+
+/** vduse_explain() - One sentence about the gain, from the counts. */
+#define VDUSE_SENTENCE 640
+void vduse_explain(const struct vduse_row *native, const struct vduse_row *fixed,
+	char sentence[VDUSE_SENTENCE]);
+
+#endif
