@@ -87,11 +87,17 @@ static int catch_signals(struct program *program)
 	return 0;
 }
 
-/* A second signal ends the process as if nobody had asked for the first. */
-static void release_signals(void)
+/* A second signal ends the process as if nobody had asked for the first, which is taken out:
+ * it would else be delivered here. */
+static void release_signals(struct program *program)
 {
+	struct pollfd waiting = {.fd = program->signals, .events = POLLIN};
+	struct signalfd_siginfo first;
 	sigset_t set;
 
+	if (program->signals >= 0 && poll(&waiting, 1, 0) > 0)
+		while (read(program->signals, &first, sizeof(first)) < 0 && errno == EINTR)
+			;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -301,7 +307,7 @@ static void end(struct program *program)
 	struct status sum = {0};
 	char sentence[256];
 
-	release_signals();
+	release_signals(program);
 	if (program->device) {
 		notify("STOPPING=1");
 		detach(program);
