@@ -2,60 +2,10 @@
 /*
  * A device without memory: its life from the system's creation to its end again
  * and again, with the n-th allocation failing, until none fails. A call that
- * fails leaves nothing behind, and succeeds when it is made again. The program
- * is linked so that every allocation of the soft system comes by here.
+ * fails leaves nothing behind, and succeeds when it is made again.
  */
+#include "tests/soft/faults.h"
 #include "tests/soft/function.h"
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-
-/* Counts down to the allocation that fails; 0: none does. */
-static unsigned fail_nth;
-static bool failed;
-
-static bool fails(void)
-{
-	if (!fail_nth || --fail_nth)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return fails() ? NULL : __real_realloc(old, size);
-}
-
-/* Without memory the first time, it must work the second time: what it gives then. */
-#define MUST(call)                                                                                 \
-	({                                                                                         \
-		unsigned descriptors = rig_descriptors();                                          \
-		int result = call;                                                                 \
-                                                                                                   \
-		if (result < 0) {                                                                  \
-			assert_int_equal(result, -ENOMEM);                                         \
-			assert_true(failed);                                                       \
-			assert_int_equal(rig_descriptors(), descriptors);                          \
-			result = call;                                                             \
-		}                                                                                  \
-		assert_true(result >= 0);                                                          \
-		result;                                                                            \
-	})
 
 /* struct vfio_irq_set with two eventfds. */
 struct set {
@@ -111,31 +61,31 @@ static void live(const int *fds)
 	strcpy(function.bdf, "0000:01:00.0");
 	machine.devices = &function;
 	machine.n_devices = 1;
-	MUST(dmamap_system_soft(&machine, &rig.system, NULL));
-	rig.container = MUST(rig_open(&rig, "/dev/iommu"));
-	rig.device = MUST(rig_open(&rig, "/dev/vfio/devices/vfio0"));
-	MUST(rig_bind(&rig, rig.device, rig.container, &id));
+	FAULTS_MUST(dmamap_system_soft(&machine, &rig.system, NULL));
+	rig.container = FAULTS_MUST(rig_open(&rig, "/dev/iommu"));
+	rig.device = FAULTS_MUST(rig_open(&rig, "/dev/vfio/devices/vfio0"));
+	FAULTS_MUST(rig_bind(&rig, rig.device, rig.container, &id));
 	/* INTx with an eventfd that unmasks it, which starts a thread. */
-	MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 0, 1, fds));
+	FAULTS_MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 0, 1, fds));
 	/* The thread and what it needs stay when only the rest of the call fails. */
 	if (set_irqs(&rig, VFIO_IRQ_SET_ACTION_UNMASK, 0, 1, fds))
 		assert_int_equal(set_irqs(&rig, VFIO_IRQ_SET_ACTION_UNMASK, 0, 1, fds), 0);
-	MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 0, 1, fds));
-	MUST(ioeventfd(&rig, fds[1]));
-	MUST(hot_reset(&rig, VFIO_DEVICE_GET_PCI_HOT_RESET_INFO));
-	MUST(hot_reset(&rig, VFIO_DEVICE_PCI_HOT_RESET));
-	buf = MUST(dmabuf(&rig));
+	FAULTS_MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 0, 1, fds));
+	FAULTS_MUST(ioeventfd(&rig, fds[1]));
+	FAULTS_MUST(hot_reset(&rig, VFIO_DEVICE_GET_PCI_HOT_RESET_INFO));
+	FAULTS_MUST(hot_reset(&rig, VFIO_DEVICE_PCI_HOT_RESET));
+	buf = FAULTS_MUST(dmabuf(&rig));
 	rig_close(&rig, &buf);
 	rig_close(&rig, &rig.device);
 	rig_close(&rig, &rig.container);
 	/* Through its group, with MSI-X. */
-	rig.container = MUST(rig_open(&rig, "/dev/vfio/vfio"));
-	rig.group = MUST(rig_open(&rig, "/dev/vfio/7"));
-	MUST(rig_ioctl(&rig, rig.group, VFIO_GROUP_SET_CONTAINER, &rig.container));
-	MUST(rig_ioctl(&rig, rig.container, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU));
-	rig.device =
-		MUST(rig_ioctl(&rig, rig.group, VFIO_GROUP_GET_DEVICE_FD, (void *)"0000:01:00.0"));
-	MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 2, 2, fds));
+	rig.container = FAULTS_MUST(rig_open(&rig, "/dev/vfio/vfio"));
+	rig.group = FAULTS_MUST(rig_open(&rig, "/dev/vfio/7"));
+	FAULTS_MUST(rig_ioctl(&rig, rig.group, VFIO_GROUP_SET_CONTAINER, &rig.container));
+	FAULTS_MUST(rig_ioctl(&rig, rig.container, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU));
+	rig.device = FAULTS_MUST(
+		rig_ioctl(&rig, rig.group, VFIO_GROUP_GET_DEVICE_FD, (void *)"0000:01:00.0"));
+	FAULTS_MUST(set_irqs(&rig, VFIO_IRQ_SET_ACTION_TRIGGER, 2, 2, fds));
 	rig_stop(&rig);
 }
 

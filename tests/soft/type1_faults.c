@@ -2,44 +2,9 @@
 /*
  * Type1 without memory: the same calls again and again, with the n-th
  * allocation failing, until none fails. A call that fails changes nothing, and
- * succeeds when it is made again. The program is linked so that every
- * allocation of the soft system and of the engine comes by here.
+ * succeeds when it is made again.
  */
-#include "tests/soft/rig.h"
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-
-/* Counts down to the allocation that fails; 0: none does. */
-static unsigned fail_nth;
-static bool failed;
-
-static bool fails(void)
-{
-	if (!fail_nth || --fail_nth)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return fails() ? NULL : __real_realloc(old, size);
-}
+#include "tests/soft/faults.h"
 
 /* What can be seen of a container: its mappings, and who is charged. */
 struct seen {
