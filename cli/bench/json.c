@@ -6,44 +6,9 @@
  */
 #include "json.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <json-c/json.h>
-
+#include "cli/fields.h"
 #include "print.h"
 #include "work.h"
-
-/* Adds a value to an object; a value that could not be made shows as a missing field. */
-static void add(struct json_object *object, const char *key, struct json_object *value)
-{
-	json_object_object_add(object, key, value);
-}
-
-static void add_text(struct json_object *object, const char *key, const char *text)
-{
-	add(object, key, text ? json_object_new_string(text) : NULL);
-}
-
-static void add_number(struct json_object *object, const char *key, uint64_t number)
-{
-	add(object, key, json_object_new_uint64(number));
-}
-
-static void add_real(struct json_object *object, const char *key, double real)
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%.6g", real);
-	add(object, key, json_object_new_double_s(real, text));
-}
-
-static struct json_object *new_address(uint64_t address)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	return json_object_new_string(text);
-}
 
 static struct json_object *host_object(const struct host *host)
 {
@@ -61,7 +26,7 @@ static struct json_object *host_object(const struct host *host)
 	add_number(thp, "size", host->thp_size);
 	add_text(thp, "enabled", host->thp);
 	add_text(thp, "shmem_enabled", host->thp_shmem);
-	add(object, "transparent_huge_pages", thp);
+	add_field(object, "transparent_huge_pages", thp);
 	return object;
 }
 
@@ -80,8 +45,8 @@ static struct json_object *probes_object(const struct system_info *system)
 		else
 			json_object_array_add(counted, json_object_new_string(name));
 	}
-	add(object, "counted", counted);
-	add(object, "left_out", left_out);
+	add_field(object, "counted", counted);
+	add_field(object, "left_out", left_out);
 	return object;
 }
 
@@ -98,8 +63,8 @@ static struct json_object *system_object(const struct system_info *system)
 	for (unsigned shift = 0; shift < 64; shift++)
 		if (system->leaf_sizes >> shift & 1)
 			json_object_array_add(leaves, json_object_new_uint64((uint64_t)1 << shift));
-	add(object, "leaf_sizes", leaves);
-	add(object, "probes", system->probed ? probes_object(system) : NULL);
+	add_field(object, "leaf_sizes", leaves);
+	add_field(object, "probes", system->probed ? probes_object(system) : NULL);
 	return object;
 }
 
@@ -112,7 +77,7 @@ static struct json_object *phase_object(const struct result *result, enum phase 
 	for (size_t i = 0; i < result->n; i++)
 		json_object_array_add(
 			samples, json_object_new_uint64(result->samples[i].ns[phase]));
-	add(object, "samples_ns", samples);
+	add_field(object, "samples_ns", samples);
 	add_number(object, "median_ns", stats.median);
 	add_number(object, "min_ns", stats.min);
 	add_number(object, "p90_ns", stats.p90);
@@ -143,8 +108,8 @@ static struct json_object *work_object(const struct work *work)
 	struct json_object *object = json_object_new_object();
 
 	add_number(object, "lookups", work->lookups);
-	add(object, "leaves", leaves_object(work->leaves));
-	add(object, "leaves_cleared", leaves_object(work->cleared));
+	add_field(object, "leaves", leaves_object(work->leaves));
+	add_field(object, "leaves_cleared", leaves_object(work->cleared));
 	add_number(object, "tables", work->tables);
 	add_number(object, "table_bytes", work->table_bytes);
 	return object;
@@ -166,9 +131,10 @@ static struct json_object *kernel_object(const struct result *result)
 	struct json_object *object = json_object_new_object();
 	uint64_t steps;
 
-	add(object, "lookups", work_lookups(result, &steps) ? json_object_new_uint64(steps) : NULL);
-	add(object, "map", events_object(result, result->kernel.map));
-	add(object, "unmap", events_object(result, result->kernel.unmap));
+	add_field(object, "lookups",
+		work_lookups(result, &steps) ? json_object_new_uint64(steps) : NULL);
+	add_field(object, "map", events_object(result, result->kernel.map));
+	add_field(object, "unmap", events_object(result, result->kernel.unmap));
 	return object;
 }
 
@@ -193,18 +159,18 @@ static void add_measured(struct json_object *object, const struct result *result
 		json_object_array_add(iovas, new_address(result->samples[i].iova));
 	}
 	for (unsigned phase = 0; phase < PHASES; phase++)
-		add(phases, phase_names[phase],
+		add_field(phases, phase_names[phase],
 			result_times(result, phase) ? phase_object(result, phase) : NULL);
-	add(object, "va", vas);
-	add(object, "iova", iovas);
-	add(object, "phases", phases);
-	add(object, "counters", result->counted ? work_object(&result->work) : NULL);
-	add(object, "kernel_counters", result->probed ? kernel_object(result) : NULL);
+	add_field(object, "va", vas);
+	add_field(object, "iova", iovas);
+	add_field(object, "phases", phases);
+	add_field(object, "counters", result->counted ? work_object(&result->work) : NULL);
+	add_field(object, "kernel_counters", result->probed ? kernel_object(result) : NULL);
 	add_text(object, "not_counted", result->unprobed[0] ? result->unprobed : NULL);
-	add(object, "thp_bytes",
+	add_field(object, "thp_bytes",
 		result->huge_bytes == UINT64_MAX ? NULL
 						 : json_object_new_uint64(result->huge_bytes));
-	add(object, "explanation", explanation_array(result));
+	add_field(object, "explanation", explanation_array(result));
 }
 
 static struct json_object *result_object(const struct result *result)
@@ -221,13 +187,13 @@ static struct json_object *result_object(const struct result *result)
 	add_text(object, "prefault", prefault_name(variant->prefault));
 	add_text(
 		object, "pfnmap_stride", result->stride >= 0 ? stride_names[result->stride] : NULL);
-	add(object, "declared", json_object_new_boolean(result->declared));
+	add_field(object, "declared", json_object_new_boolean(result->declared));
 	add_text(object, "status", status_names[result->status]);
 	add_text(object, "error", result->error ? result_error_name(result->error, error) : NULL);
 	add_text(object, "reason", result->reason[0] ? result->reason : NULL);
 	add_text(object, "hint", result->hint[0] ? result->hint : NULL);
 	add_number(object, "size", result->size);
-	add(object, "page_size",
+	add_field(object, "page_size",
 		result->page_size ? json_object_new_uint64(result->page_size) : NULL);
 	add_number(object, "alignment", result->alignment);
 	if (result->n)
@@ -247,38 +213,29 @@ static struct json_object *report_object(const struct report *report)
 
 	add_text(schema, "name", JSON_SCHEMA);
 	add_number(schema, "version", JSON_VERSION);
-	add(object, "schema", schema);
+	add_field(object, "schema", schema);
 	add_text(object, "dmamap", dmamap_version());
 	gmtime_r(&report->started, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	add_text(object, "started", date);
 	add_real(object, "seconds", report->seconds);
-	add(object, "interrupted", json_object_new_boolean(report->signal));
-	add(object, "host", host_object(&report->host));
+	add_field(object, "interrupted", json_object_new_boolean(report->signal));
+	add_field(object, "host", host_object(&report->host));
 	add_number(options, "seed", report->seed);
 	add_number(options, "runs", report->runs);
-	add(options, "size", report->size ? json_object_new_uint64(report->size) : NULL);
-	add(options, "sparse", json_object_new_boolean(report->sparse));
-	add(object, "options", options);
+	add_field(options, "size", report->size ? json_object_new_uint64(report->size) : NULL);
+	add_field(options, "sparse", json_object_new_boolean(report->sparse));
+	add_field(object, "options", options);
 	for (size_t i = 0; i < report->n_systems; i++)
 		json_object_array_add(systems, system_object(&report->systems[i]));
-	add(object, "systems", systems);
+	add_field(object, "systems", systems);
 	for (size_t i = 0; i < report->n_results; i++)
 		json_object_array_add(results, result_object(&report->results[i]));
-	add(object, "results", results);
+	add_field(object, "results", results);
 	return object;
 }
 
 int print_json(FILE *out, const struct report *report)
 {
-	struct json_object *object = report_object(report);
-	const char *text = object ? json_object_to_json_string_ext(object,
-					    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						    JSON_C_TO_STRING_NOSLASHESCAPE)
-				  : NULL;
-
-	if (text)
-		fprintf(out, "%s\n", text);
-	json_object_put(object);
-	return text ? 0 : -ENOMEM;
+	return fields_print(out, report_object(report));
 }

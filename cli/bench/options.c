@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dmamap/soft.h"
+#include "cli/option.h"
 #include "cli/units.h"
 
 #define RUNS_DEFAULT 5
@@ -100,28 +101,6 @@ void options_help(FILE *out)
 		out);
 }
 
-static const char *name_of(int opt)
-{
-	for (const struct option *o = long_options; o->name; o++)
-		if (o->val == opt)
-			return o->name;
-	return "";
-}
-
-static int parse_number(
-	int opt, uint64_t min, uint64_t max, uint64_t *number, struct complaint *complaint)
-{
-	int error = units_parse_number(optarg, number);
-
-	if (error == -EINVAL)
-		return complain(complaint, "--%s %s: that is no number; give one such as %d",
-			name_of(opt), optarg, (int)(min > 1 ? min : 1));
-	if (error || *number < min || *number > max)
-		return complain(complaint, "--%s %s: out of range; give %llu to %llu", name_of(opt),
-			optarg, (unsigned long long)min, (unsigned long long)max);
-	return 0;
-}
-
 static int parse_size(uint64_t page_size, uint64_t *size, struct complaint *complaint)
 {
 	char text[UNITS_TEXT];
@@ -142,21 +121,6 @@ static int parse_size(uint64_t page_size, uint64_t *size, struct complaint *comp
 			"--size %s: not a multiple of the page; give a multiple of %s", optarg,
 			units_short(text, page_size));
 	return 0;
-}
-
-static int parse_choice(int opt, const char *const *choices, unsigned n, unsigned *choice,
-	struct complaint *complaint)
-{
-	char list[64] = "";
-
-	for (*choice = 0; *choice < n; (*choice)++) {
-		if (!strcmp(optarg, choices[*choice]))
-			return 0;
-		if (*choice)
-			strcat(list, *choice + 1 < n ? ", " : " or ");
-		strcat(list, choices[*choice]);
-	}
-	return complain(complaint, "--%s %s: no such choice; give %s", name_of(opt), optarg, list);
 }
 
 static int parse_threshold(double *threshold, struct complaint *complaint)
@@ -190,7 +154,7 @@ static int parse_one(
 		options->action = ACTION_LIST;
 		return 0;
 	case OPT_SYSTEM:
-		if (parse_choice(opt, systems, 3, &choice, complaint))
+		if (option_choice(long_options, opt, systems, 3, &choice, complaint))
 			return -1;
 		options->systems = SYSTEMS_SOFT + choice;
 		return 0;
@@ -201,25 +165,26 @@ static int parse_one(
 		options->device = optarg;
 		return 0;
 	case OPT_BAR:
-		if (parse_number(opt, 0, DMAMAP_MACHINE_BARS - 1, &number, complaint))
+		if (option_number(
+			    long_options, opt, 0, DMAMAP_MACHINE_BARS - 1, &number, complaint))
 			return -1;
 		options->bar = (int)number;
 		return 0;
 	case OPT_SIZE:
 		return parse_size(page_size, &options->size, complaint);
 	case OPT_RUNS:
-		if (parse_number(opt, 1, RUNS_MAX, &number, complaint))
+		if (option_number(long_options, opt, 1, RUNS_MAX, &number, complaint))
 			return -1;
 		options->runs = (unsigned)number;
 		options->runs_given = true;
 		return 0;
 	case OPT_SEED:
-		return parse_number(opt, 0, UINT64_MAX, &options->seed, complaint);
+		return option_number(long_options, opt, 0, UINT64_MAX, &options->seed, complaint);
 	case OPT_SPARSE:
 		options->sparse = true;
 		return 0;
 	case OPT_STRIDE:
-		if (parse_choice(opt, strides, 3, &choice, complaint))
+		if (option_choice(long_options, opt, strides, 3, &choice, complaint))
 			return -1;
 		options->strides = choice == 2 ? 3 : 1u << choice;
 		return 0;
@@ -240,7 +205,7 @@ static int parse_one(
 	case OPT_THRESHOLD:
 		return parse_threshold(&options->threshold, complaint);
 	case OPT_COLOR:
-		if (parse_choice(opt, colors, 3, &choice, complaint))
+		if (option_choice(long_options, opt, colors, 3, &choice, complaint))
 			return -1;
 		options->color = COLOR_AUTO + choice;
 		return 0;
@@ -265,17 +230,6 @@ static int check(const struct options *options, struct complaint *complaint)
 	return 0;
 }
 
-static int complain_option(char **argv, int opt, struct complaint *complaint)
-{
-	char letter[3] = {'-', (char)optopt, '\0'};
-	/* getopt names a short option in optopt; a long one is the argument it just passed. */
-	const char *name = optopt && optopt < 256 ? letter : argv[optind - 1];
-
-	if (opt == ':')
-		return complain(complaint, "%s needs a value; see dmamap bench --help", name);
-	return complain(complaint, "%s: there is no such option; see dmamap bench --help", name);
-}
-
 int options_parse(struct options *options, int argc, char **argv, uint64_t page_size,
 	struct complaint *complaint)
 {
@@ -298,7 +252,7 @@ int options_parse(struct options *options, int argc, char **argv, uint64_t page_
 		int error;
 
 		if (opt == '?' || opt == ':')
-			error = complain_option(argv, opt, complaint);
+			error = option_unknown(argv, opt, "bench", complaint);
 		else
 			error = parse_one(options, opt, page_size, complaint);
 		if (error)

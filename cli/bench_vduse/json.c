@@ -4,43 +4,12 @@
  * docs/bench-vduse-json.md; its version grows when a field changes its meaning
  * or goes, not when one is added.
  */
-#include <errno.h>
-#include <json-c/json.h>
-
+#include "cli/fields.h"
 #include "dmamap/common.h"
 #include "print.h"
 
 #define SCHEMA	"dmamap-bench-vduse"
 #define VERSION 1
-
-/* A value that could not be made shows as a missing field. */
-static void add(struct json_object *object, const char *key, struct json_object *value)
-{
-	json_object_object_add(object, key, value);
-}
-
-static void add_text(struct json_object *object, const char *key, const char *text)
-{
-	add(object, key, text ? json_object_new_string(text) : NULL);
-}
-
-static void add_number(struct json_object *object, const char *key, uint64_t number)
-{
-	add(object, key, json_object_new_uint64(number));
-}
-
-static void add_bool(struct json_object *object, const char *key, bool value)
-{
-	add(object, key, json_object_new_boolean(value));
-}
-
-static void add_real(struct json_object *object, const char *key, double real)
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%.6g", real);
-	add(object, key, json_object_new_double_s(real, text));
-}
 
 static struct json_object *options_object(const struct vduse_options *options)
 {
@@ -53,8 +22,9 @@ static struct json_object *options_object(const struct vduse_options *options)
 	add_number(object, "queues", options->queues);
 	add_text(object, "file", options->file);
 	add_number(object, "runs", options->runs);
-	add(object, "seconds", options->requests ? NULL : json_object_new_uint64(options->seconds));
-	add(object, "requests",
+	add_field(object, "seconds",
+		options->requests ? NULL : json_object_new_uint64(options->seconds));
+	add_field(object, "requests",
 		options->requests ? json_object_new_uint64(options->requests) : NULL);
 	add_bool(object, "verify", options->verify);
 	return object;
@@ -89,7 +59,7 @@ static struct json_object *run_object(const struct vduse_run *run)
 	add_number(latency, "p99_ns", result->latency.p99);
 	add_number(latency, "p999_ns", result->latency.p999);
 	add_number(latency, "max_ns", result->latency.most);
-	add(object, "latency", latency);
+	add_field(object, "latency", latency);
 	add_number(object, "failed", result->failed);
 	add_number(object, "verified", result->verified);
 	add_number(object, "mismatches", result->mismatches);
@@ -106,7 +76,7 @@ static struct json_object *run_object(const struct vduse_run *run)
 	add_number(counts, "ring_full", run->driver.ring_full);
 	add_number(counts, "kicks", run->driver.kicks);
 	add_number(counts, "interrupts", run->driver.interrupts);
-	add(object, "counters", counts);
+	add_field(object, "counters", counts);
 	return object;
 }
 
@@ -121,15 +91,15 @@ static struct json_object *row_object(
 	add_number(object, "unit_size", 1ull << row->unit_shift);
 	add_number(object, "jobs", row->shape.jobs);
 	add_number(object, "depth", row->shape.depth);
-	add(object, "units", row->units ? json_object_new_uint64(row->units) : NULL);
-	add(object, "units_per_request",
+	add_field(object, "units", row->units ? json_object_new_uint64(row->units) : NULL);
+	add_field(object, "units_per_request",
 		row->units ? json_object_new_uint64(row->request_units) : NULL);
-	add(object, "units_needed",
+	add_field(object, "units_needed",
 		row->units ? json_object_new_uint64(vduse_row_needed(row)) : NULL);
-	add(object, "middle", row->n ? json_object_new_uint64((row->n - 1) / 2) : NULL);
+	add_field(object, "middle", row->n ? json_object_new_uint64((row->n - 1) / 2) : NULL);
 	for (unsigned i = 0; i < row->n; i++)
 		json_object_array_add(runs, run_object(&row->runs[i]));
-	add(object, "runs", runs);
+	add_field(object, "runs", runs);
 	return object;
 }
 
@@ -151,7 +121,7 @@ static struct json_object *gain_object(const struct vduse_report *report,
 	add_number(object, "depth", native->shape.depth);
 	add_real(object, "gain_percent", vduse_gain(native, fixed));
 	add_text(object, "change", changes[vduse_change(native, fixed)]);
-	add(object, "linux", NULL);
+	add_field(object, "linux", NULL);
 	if (there) {
 		struct json_object *linux_object = json_object_new_object();
 
@@ -160,7 +130,7 @@ static struct json_object *gain_object(const struct vduse_report *report,
 		add_real(linux_object, "native_mib_per_s", there->mib_native);
 		add_real(linux_object, "fixed_mib_per_s", there->mib_fixed);
 		add_real(linux_object, "gain_percent", there->gain);
-		add(object, "linux", linux_object);
+		add_field(object, "linux", linux_object);
 	}
 	vduse_explain(native, fixed, sentence);
 	add_text(object, "explanation", sentence);
@@ -178,7 +148,7 @@ static struct json_object *report_object(const struct vduse_report *report)
 
 	add_text(schema, "name", SCHEMA);
 	add_number(schema, "version", VERSION);
-	add(object, "schema", schema);
+	add_field(object, "schema", schema);
 	add_text(object, "dmamap", dmamap_version());
 	add_text(object, "note", VDUSE_NOTE);
 	gmtime_r(&report->started, &tm);
@@ -186,31 +156,22 @@ static struct json_object *report_object(const struct vduse_report *report)
 	add_text(object, "started", date);
 	add_real(object, "seconds", report->seconds);
 	add_bool(object, "interrupted", report->signal);
-	add(object, "host", host_object(&report->host));
-	add(object, "options", options_object(report->options));
+	add_field(object, "host", host_object(&report->host));
+	add_field(object, "options", options_object(report->options));
 	add_number(object, "image_bytes", report->disk_bytes);
 	add_bool(object, "direct", report->direct);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		json_object_array_add(rows, row_object(report, &report->rows[i]));
-	add(object, "rows", rows);
+	add_field(object, "rows", rows);
 	for (unsigned i = 0; i + 1 < report->n_rows; i += 2)
 		if (report->rows[i].n && report->rows[i + 1].n)
 			json_object_array_add(
 				gains, gain_object(report, &report->rows[i], &report->rows[i + 1]));
-	add(object, "gains", gains);
+	add_field(object, "gains", gains);
 	return object;
 }
 
 int vduse_print_json(FILE *out, const struct vduse_report *report)
 {
-	struct json_object *object = report_object(report);
-	const char *text = object ? json_object_to_json_string_ext(object,
-					    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						    JSON_C_TO_STRING_NOSLASHESCAPE)
-				  : NULL;
-
-	if (text)
-		fprintf(out, "%s\n", text);
-	json_object_put(object);
-	return text ? 0 : -ENOMEM;
+	return fields_print(out, report_object(report));
 }

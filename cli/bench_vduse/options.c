@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/option.h"
 #include "cli/units.h"
 #include "dmamap/bounce.h"
 
@@ -94,39 +95,6 @@ void vduse_options_help(FILE *out)
 		out);
 }
 
-static const char *name_of(int opt)
-{
-	for (const struct option *o = long_options; o->name; o++)
-		if (o->val == opt)
-			return o->name;
-	return "";
-}
-
-static int parse_number(
-	int opt, uint64_t least, uint64_t most, uint64_t *number, struct complaint *complaint)
-{
-	int error = units_parse_number(optarg, number);
-
-	if (error == -EINVAL)
-		return complain(complaint, "--%s %s: that is no number; give one such as %d",
-			name_of(opt), optarg, (int)least);
-	if (error || *number < least || *number > most)
-		return complain(complaint, "--%s %s: out of range; give %llu to %llu", name_of(opt),
-			optarg, (unsigned long long)least, (unsigned long long)most);
-	return 0;
-}
-
-static int parse_count(
-	int opt, unsigned least, unsigned most, unsigned *count, struct complaint *complaint)
-{
-	uint64_t number;
-
-	if (parse_number(opt, least, most, &number, complaint))
-		return -1;
-	*count = (unsigned)number;
-	return 0;
-}
-
 /* One of three sizes. */
 static int parse_one_size(int opt, const char *list, const uint64_t sizes[3], uint64_t *size,
 	struct complaint *complaint)
@@ -135,7 +103,8 @@ static int parse_one_size(int opt, const char *list, const uint64_t sizes[3], ui
 		for (unsigned i = 0; i < 3; i++)
 			if (*size == sizes[i])
 				return 0;
-	return complain(complaint, "--%s %s: no such choice; give %s", name_of(opt), optarg, list);
+	return complain(complaint, "--%s %s: no such choice; give %s",
+		option_name(long_options, opt), optarg, list);
 }
 
 static int parse_page(struct vduse_options *options, struct complaint *complaint)
@@ -181,14 +150,6 @@ static int parse_load(struct vduse_options *options, struct complaint *complaint
 				complaint, "--load %s: given twice; once is enough", optarg);
 	options->shapes[options->n_shapes++] = (struct vduse_shape){(unsigned)j, (unsigned)d};
 	return 0;
-}
-
-static int parse_op(bool *reads, struct complaint *complaint)
-{
-	*reads = !strcmp(optarg, "read");
-	if (*reads || !strcmp(optarg, "write"))
-		return 0;
-	return complain(complaint, "--op %s: no such choice; give read or write", optarg);
 }
 
 static int parse_size(uint32_t *size, struct complaint *complaint)
@@ -245,13 +206,19 @@ static int parse_delay(uint64_t *ns, struct complaint *complaint)
 
 static int parse_one(struct vduse_options *options, int opt, struct complaint *complaint)
 {
+	static const char *const ops[] = {"read", "write"};
+	unsigned op;
+
 	switch (opt) {
 	case OPT_PAGE_SIZE:
 		return parse_page(options, complaint);
 	case OPT_LOAD:
 		return parse_load(options, complaint);
 	case OPT_OP:
-		return parse_op(&options->reads, complaint);
+		if (option_choice(long_options, opt, ops, 2, &op, complaint))
+			return -1;
+		options->reads = !op;
+		return 0;
 	case OPT_SIZE:
 		return parse_size(&options->size, complaint);
 	case OPT_BOUNCE:
@@ -259,16 +226,18 @@ static int parse_one(struct vduse_options *options, int opt, struct complaint *c
 	case OPT_DELAY:
 		return parse_delay(&options->delay_ns, complaint);
 	case OPT_QUEUES:
-		return parse_count(opt, 1, QUEUES_MOST, &options->queues, complaint);
+		return option_count(long_options, opt, 1, QUEUES_MOST, &options->queues, complaint);
 	case OPT_FILE:
 		options->file = optarg;
 		return 0;
 	case OPT_RUNS:
-		return parse_count(opt, 1, RUNS_MOST, &options->runs, complaint);
+		return option_count(long_options, opt, 1, RUNS_MOST, &options->runs, complaint);
 	case OPT_SECONDS:
-		return parse_count(opt, 1, SECONDS_MOST, &options->seconds, complaint);
+		return option_count(
+			long_options, opt, 1, SECONDS_MOST, &options->seconds, complaint);
 	case OPT_REQUESTS:
-		return parse_number(opt, 1, REQUESTS_MOST, &options->requests, complaint);
+		return option_number(
+			long_options, opt, 1, REQUESTS_MOST, &options->requests, complaint);
 	case OPT_VERIFY:
 		options->verify = true;
 		return 0;
@@ -320,15 +289,8 @@ int vduse_options_parse(
 	optind = 0;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		char letter[3] = {'-', (char)optopt, '\0'};
-		const char *name = optopt && optopt < 256 ? letter : argv[optind - 1];
-
-		if (opt == ':')
-			return complain(
-				complaint, "%s needs a value; see dmamap bench vduse --help", name);
-		if (opt == '?')
-			return complain(complaint,
-				"%s: there is no such option; see dmamap bench vduse --help", name);
+		if (opt == ':' || opt == '?')
+			return option_unknown(argv, opt, "bench vduse", complaint);
 		if (parse_one(options, opt, complaint))
 			return -1;
 		if (options->help)

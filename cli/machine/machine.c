@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/complaint.h"
+#include "cli/option.h"
 #include "dmamap/machine.h"
 #include "dmamap/system.h"
 #include "show.h"
@@ -59,9 +60,6 @@ static int parse_options(
 	optind = 0;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		char letter[3] = {'-', (char)optopt, '\0'};
-		const char *name = optopt && optopt < 256 ? letter : argv[optind - 1];
-
 		switch (opt) {
 		case 'h':
 			options->help = true;
@@ -84,12 +82,8 @@ static int parse_options(
 		case OPT_JSON:
 			options->form = AS_JSON;
 			break;
-		case ':':
-			return complain(
-				complaint, "%s needs a value; see dmamap machine --help", name);
 		default:
-			return complain(complaint,
-				"%s: there is no such option; see dmamap machine --help", name);
+			return option_unknown(argv, opt, "machine", complaint);
 		}
 	}
 	if (optind < argc)

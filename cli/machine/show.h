@@ -19,7 +19,7 @@ struct shown {
 };
 
 void show_table(FILE *out, const struct shown *shown);
-/** show_json() - Return: 0; -1 out of memory. */
+/** show_json() - Return: 0; -ENOMEM. */
 int show_json(FILE *out, const struct shown *shown);
 
 #endif

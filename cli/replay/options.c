@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "cli/option.h"
 #include "cli/units.h"
 #include "replay.h"
 
@@ -109,19 +110,8 @@ int replay_options_read(
 			return OPTIONS_STATEMENTS;
 		case 'h':
 			return OPTIONS_HELP;
-		case ':':
-			return complain(complaint,
-				"%s needs a value; dmamap replay --help says which",
-				argv[optind - 1]);
 		default:
-			if (optopt && optopt < 256)
-				return complain(complaint,
-					"-%c: there is no such option; dmamap replay --help lists "
-					"them",
-					optopt);
-			return complain(complaint,
-				"%s: there is no such option; dmamap replay --help lists them",
-				argv[optind - 1]);
+			return option_unknown(argv, opt, "replay", complaint);
 		}
 	}
 	if (formats > 1)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/option.h"
 #include "cli/units.h"
 
 #define QUEUES_MOST	64
@@ -90,30 +91,6 @@ void blk_options_help(FILE *out)
 		out);
 }
 
-static const char *name_of(int opt)
-{
-	for (const struct option *o = long_options; o->name; o++)
-		if (o->val == opt)
-			return o->name;
-	return "";
-}
-
-static int parse_number(
-	int opt, unsigned least, unsigned most, unsigned *number, struct complaint *complaint)
-{
-	uint64_t value;
-	int error = units_parse_number(optarg, &value);
-
-	if (error == -EINVAL)
-		return complain(complaint, "--%s %s: that is no number; give one such as %u",
-			name_of(opt), optarg, least > 1 ? least : 1);
-	if (error || value < least || value > most)
-		return complain(complaint, "--%s %s: out of range; give %u to %u", name_of(opt),
-			optarg, least, most);
-	*number = (unsigned)value;
-	return 0;
-}
-
 static int parse_size(uint64_t *size, struct complaint *complaint)
 {
 	int error = units_parse_size(optarg, size);
@@ -133,19 +110,17 @@ static int parse_size(uint64_t *size, struct complaint *complaint)
 static int parse_direct(enum image_direct *direct, struct complaint *complaint)
 {
 	static const char *const choices[] = {"auto", "on", "off"};
+	unsigned choice;
 
-	for (unsigned i = 0; i < 3; i++) {
-		if (!strcmp(optarg, choices[i])) {
-			*direct = (enum image_direct)i;
-			return 0;
-		}
-	}
-	return complain(complaint, "--direct %s: no such choice; give auto, on or off", optarg);
+	if (option_choice(long_options, OPT_DIRECT, choices, 3, &choice, complaint))
+		return -1;
+	*direct = (enum image_direct)choice;
+	return 0;
 }
 
 static int parse_queue_size(unsigned *size, struct complaint *complaint)
 {
-	if (parse_number(OPT_QUEUE_SIZE, 4, QUEUE_SIZE_MOST, size, complaint))
+	if (option_count(long_options, OPT_QUEUE_SIZE, 4, QUEUE_SIZE_MOST, size, complaint))
 		return -1;
 	if (*size & (*size - 1))
 		return complain(complaint, "--queue-size %s: no power of two; give one such as 256",
@@ -170,7 +145,7 @@ static int parse_one(struct blk_options *options, int opt, struct complaint *com
 	case OPT_DIRECT:
 		return parse_direct(&options->direct, complaint);
 	case OPT_QUEUES:
-		return parse_number(opt, 1, QUEUES_MOST, &options->queues, complaint);
+		return option_count(long_options, opt, 1, QUEUES_MOST, &options->queues, complaint);
 	case OPT_QUEUE_SIZE:
 		return parse_queue_size(&options->queue_size, complaint);
 	case OPT_PACKED:
@@ -189,9 +164,11 @@ static int parse_one(struct blk_options *options, int opt, struct complaint *com
 		options->attach = true;
 		return 0;
 	case OPT_POLL:
-		return parse_number(opt, 0, POLL_US_MOST, &options->poll_us, complaint);
+		return option_count(
+			long_options, opt, 0, POLL_US_MOST, &options->poll_us, complaint);
 	case OPT_DELAY:
-		return parse_number(opt, 0, DELAY_US_MOST, &options->delay_us, complaint);
+		return option_count(
+			long_options, opt, 0, DELAY_US_MOST, &options->delay_us, complaint);
 	default:
 		options->help = true;
 		return 0;
@@ -231,15 +208,8 @@ int blk_options_parse(
 	optind = 0;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		char letter[3] = {'-', (char)optopt, '\0'};
-		const char *name = optopt && optopt < 256 ? letter : argv[optind - 1];
-
-		if (opt == ':')
-			return complain(
-				complaint, "%s needs a value; see dmamap vduse-blk --help", name);
-		if (opt == '?')
-			return complain(complaint,
-				"%s: there is no such option; see dmamap vduse-blk --help", name);
+		if (opt == ':' || opt == '?')
+			return option_unknown(argv, opt, "vduse-blk", complaint);
 		if (parse_one(options, opt, complaint))
 			return -1;
 		if (options->help)
