@@ -7,12 +7,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "attach.h"
@@ -24,6 +22,7 @@
 #include "notify.h"
 #include "options.h"
 #include "status.h"
+#include "stop.h"
 
 #define PATIENCE_MS 3000u
 
@@ -68,41 +67,13 @@ static void raise_memlock(void)
 	setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-/* Before there are threads, so that none of them takes the signals. */
 static int catch_signals(struct program *program)
 {
-	static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction old;
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		/* What the parent had ignored (nohup) stays ignored. */
-		if (!sigaction(wanted[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaddset(&set, wanted[i]);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	program->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	program->signals = stop_catch();
 	if (program->signals < 0)
-		return complain(&program->complaint, "no descriptor is left (%s)", strerror(errno));
+		return complain(&program->complaint, "no descriptor is left (%s)",
+			strerror(-program->signals));
 	return 0;
-}
-
-/* A second signal ends the process as if nobody had asked for the first, which is taken out:
- * it would else be delivered here. */
-static void release_signals(struct program *program)
-{
-	struct pollfd waiting = {.fd = program->signals, .events = POLLIN};
-	struct signalfd_siginfo first;
-	sigset_t set;
-
-	if (program->signals >= 0 && poll(&waiting, 1, 0) > 0)
-		while (read(program->signals, &first, sizeof(first)) < 0 && errno == EINTR)
-			;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* ------------------------------------------------------------------------ the bus */
@@ -307,7 +278,7 @@ static void end(struct program *program)
 	struct status sum = {0};
 	char sentence[256];
 
-	release_signals(program);
+	stop_release(program->signals);
 	if (program->device) {
 		notify("STOPPING=1");
 		detach(program);

@@ -335,8 +335,10 @@ struct dmamap_bounce_counters {
 };
 
 /**
- * dmamap_bounce_counters() - A snapshot. Looks at every unit: for reports, not
- * for each request.
+ * dmamap_bounce_counters() - What was done so far. Looks at every unit: for
+ * reports, not for each request. @live_units and @live_pages are exact when
+ * nobody maps or unmaps meanwhile; beside such calls what moves between caches
+ * may be counted twice or not at all.
  */
 DMAMAP_API void dmamap_bounce_counters(
 	struct dmamap_bounce *bounce, struct dmamap_bounce_counters *counters);

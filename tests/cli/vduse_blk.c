@@ -7,17 +7,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi/virtio.h"
 #include "cli/vduse_blk/device.h"
 #include "cli/vduse_blk/guard.h"
 #include "cli/vduse_blk/notify.h"
+#include "cli/vduse_blk/stop.h"
 #include "dmamap/soft.h"
 #include "dmamap/vdpa.h"
 
@@ -580,6 +584,42 @@ static void a_service_manager_is_told(void **state)
 	close(fd);
 }
 
+/* The first signal ends it in order, and is gone then; a second one ends it at once. */
+static void the_first_signal_is_taken(void **state)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		int ends[2], status;
+		char alive = 0;
+		pid_t child;
+
+		assert_int_equal(pipe(ends), 0);
+		child = fork();
+		assert_true(child >= 0);
+		if (!child) {
+			int fd = stop_catch();
+			struct pollfd file = {.fd = fd, .events = POLLIN};
+
+			raise(signals[i]);
+			if (fd < 0 || poll(&file, 1, 1000) != 1)
+				_exit(1);
+			stop_release(fd);
+			if (write(ends[1], "x", 1) != 1)
+				_exit(2);
+			raise(signals[i]);
+			_exit(3);
+		}
+		close(ends[1]);
+		assert_int_equal(read(ends[0], &alive, 1), 1);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), signals[i]);
+		close(ends[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,6 +634,7 @@ int main(void)
 		cmocka_unit_test(umem_is_taken),
 		cmocka_unit_test(images_that_cannot_be),
 		cmocka_unit_test(a_service_manager_is_told),
+		cmocka_unit_test(the_first_signal_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
