@@ -4,16 +4,6 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh" "$1"
 
-# bad PATTERN ARGUMENT...
-bad() {
-	local pattern=$1
-	shift
-	run 2 "$@"
-	err "$pattern"
-	[ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one sentence"
-	[ -s "$work/out" ] && fail "$what: something on stdout"
-}
-
 soft=(--system soft --size 2M --runs 1)
 
 bad '-t floppy.*--list' -t floppy

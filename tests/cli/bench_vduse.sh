@@ -7,16 +7,6 @@
 # shellcheck disable=SC2034 # run reads it
 command='bench vduse'
 
-# bad PATTERN ARGUMENT...
-bad() {
-	local pattern=$1
-	shift
-	run 2 "$@"
-	err "$pattern"
-	[ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one sentence"
-	[ -s "$work/out" ] && fail "$what: something on stdout"
-}
-
 run 0 --help
 out '^usage: dmamap bench vduse'
 page=$(dirname "$0")/../../docs/dmamap-bench.1.scd

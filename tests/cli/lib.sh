@@ -49,6 +49,16 @@ err() {
 	grep -Eq -- "$1" "$work/err" || fail "$what: no line of stderr matches $1"
 }
 
+# bad PATTERN ARGUMENT...: refused with exit 2, one sentence that matches, nothing on stdout.
+bad() {
+	local pattern=$1
+	shift
+	run 2 "$@"
+	err "$pattern"
+	[ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one sentence"
+	[ -s "$work/out" ] && fail "$what: something on stdout"
+}
+
 # lines N PATTERN: so many lines of stdout match.
 lines() {
 	local n

@@ -70,15 +70,6 @@ else
 fi
 
 # Bad input: one sentence that names place and key, nothing on stdout.
-bad() {
-	local pattern=$1
-	shift
-	run 2 "$@"
-	err "$pattern"
-	[ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one sentence"
-	[ -s "$work/out" ] && fail "$what: something on stdout"
-}
-
 printf 'iommu=amd\n  apertur=48\n' >"$work/bad"
 bad "^dmamap machine: --machine @$work/bad: line 2, column 3: there is no key apertur; .*aperture," \
 	--machine "@$work/bad"

@@ -7,16 +7,6 @@
 # shellcheck disable=SC2034 # run reads it
 command=vduse-blk
 
-# bad PATTERN ARGUMENT...
-bad() {
-	local pattern=$1
-	shift
-	run 2 "$@"
-	err "$pattern"
-	[ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one sentence"
-	[ -s "$work/out" ] && fail "$what: something on stdout"
-}
-
 image=$work/image
 
 run 0 --help

@@ -2,54 +2,13 @@
 /*
  * Without memory: reading and copying again and again, with the n-th allocation
  * failing, until none fails. A call that fails gives ENOMEM with a reason,
- * leaves the machine alone and keeps nothing. The program is linked so that
- * every allocation of this folder comes by here.
+ * leaves the machine alone and keeps nothing.
  */
 #include <errno.h>
 
 #include "machine/machine.h"
 #include "tests/check.h"
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-
-/* Counts down to the allocation that fails; 0: none does. */
-static unsigned fail_nth;
-static bool failed;
-
-static bool fails(void)
-{
-	if (!fail_nth || --fail_nth)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return fails() ? NULL : __real_realloc(old, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-	return fails() ? NULL : __real_strdup(text);
-}
+#include "tests/faults.h"
 
 static const struct dmamap_machine *from;
 

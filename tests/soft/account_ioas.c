@@ -84,21 +84,6 @@ static void assert_charged(
 	assert_int_equal(charge.pinned, pinned);
 }
 
-static int copy(struct rig *rig, uint32_t to, uint64_t src, uint64_t length, uint64_t dst)
-{
-	struct iommu_ioas_copy user = {
-		.size = sizeof(user),
-		.flags = FIXED,
-		.dst_ioas_id = to,
-		.src_ioas_id = rig->ioas,
-		.length = length,
-		.dst_iova = dst,
-		.src_iova = src,
-	};
-
-	return rig_ioctl(rig, rig->container, IOMMU_IOAS_COPY, &user);
-}
-
 /* The user's counter, up to the limit; a refused mapping leaves nothing. */
 static void user_mode(void **state)
 {
@@ -136,7 +121,7 @@ static void free_mode(void **state)
 	assert_charged(rig, 0, 0, 0, MIB);
 	assert_gives(rig, rig_ioas_map(rig, MIB, memory, MIB, RW), ENOMEM, "memlock");
 	/* Every further table that it fills is free as well. */
-	assert_int_equal(copy(rig, rig->ioas, 0, MIB, 2 * MIB), 0);
+	assert_int_equal(rig_ioas_copy(rig, rig->ioas, 0, MIB, 2 * MIB), 0);
 	assert_charged(rig, 0, 0, 0, MIB);
 }
 
@@ -196,9 +181,9 @@ static void once(void **state)
 	assert_int_equal(rig_ioas_map(rig, 0, memory, MIB, RW), 0);
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_HWPT_ALLOC, &hwpt), 0);
 	assert_charged(rig, 0, 0, MIB, MIB);
-	assert_int_equal(copy(rig, rig->ioas, 0, MIB, MIB), 0);
-	assert_int_equal(copy(rig, rig->ioas, 0x80000, 0x80000, 4 * MIB), 0);
-	assert_int_equal(copy(rig, other, 0x40000, 0x40000, 0), 0);
+	assert_int_equal(rig_ioas_copy(rig, rig->ioas, 0, MIB, MIB), 0);
+	assert_int_equal(rig_ioas_copy(rig, rig->ioas, 0x80000, 0x80000, 4 * MIB), 0);
+	assert_int_equal(rig_ioas_copy(rig, other, 0x40000, 0x40000, 0), 0);
 	hwpt.pt_id = other;
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_HWPT_ALLOC, &hwpt), 0);
 	assert_charged(rig, 0, 0, MIB, MIB);
@@ -259,7 +244,7 @@ static void change_process(void **state)
 		EOPNOTSUPP, "reserved_field");
 	assert_int_equal(change(rig), 0);
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP_FILE, &file), 0);
-	assert_int_equal(copy(rig, rig_ioas_alloc(rig), 0, MIB, 0), 0);
+	assert_int_equal(rig_ioas_copy(rig, rig_ioas_alloc(rig), 0, MIB, 0), 0);
 	assert_int_equal(rig_ioas_map(rig, MIB, memory, PAGE, RW), 0);
 	assert_charged(rig, 0, 0, MIB + PAGE, MIB + PAGE);
 	assert_int_equal(dmamap_soft_process(rig->system, 1), 0);
@@ -335,7 +320,7 @@ static void *churn(void *argument)
 
 		if (rig_ioas_map(is->rig, is->base, memory, MIB, RW))
 			continue;
-		copy(is->rig, is->rig->ioas, is->base, MIB / 2, is->base + MIB);
+		rig_ioas_copy(is->rig, is->rig->ioas, is->base, MIB / 2, is->base + MIB);
 		rig_ioas_unmap(is->rig, is->base, &size);
 	}
 	return NULL;

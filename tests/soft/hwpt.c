@@ -641,19 +641,6 @@ static void pasids(void **state)
 	close_both(&two);
 }
 
-static int set_huge_pages(struct rig *rig, bool on)
-{
-	struct iommu_option option = {
-		.size = sizeof(option),
-		.option_id = IOMMU_OPTION_HUGE_PAGES,
-		.op = IOMMU_OPTION_OP_SET,
-		.object_id = rig->ioas,
-		.val64 = on,
-	};
-
-	return rig_ioctl(rig, rig->container, IOMMU_OPTION, &option);
-}
-
 /* iopt_disable_large_pages(), iopt_enable_large_pages(): only what is mapped later changes. */
 static void huge_pages(void **state)
 {
@@ -669,14 +656,14 @@ static void huge_pages(void **state)
 	assert_int_equal(attach(rig, rig->device, rig->ioas), 0);
 	/* Accesses see nothing of it. */
 	assert_int_equal(dmamap_soft_access(rig->system, rig->device, &access), 0);
-	assert_int_equal(set_huge_pages(rig, false), 0);
+	assert_int_equal(rig_huge_pages(rig, false), 0);
 	assert_int_equal(rig_ioas_map(rig, 0, memory, 2 * MIB, RW), 0);
 	assert_int_equal(rig_counters(rig).leaves[12], 512);
-	assert_int_equal(set_huge_pages(rig, true), 0);
+	assert_int_equal(rig_huge_pages(rig, true), 0);
 	assert_int_equal(rig_ioas_map(rig, 2 * MIB, memory, 2 * MIB, RW), 0);
 	assert_int_equal(rig_counters(rig).leaves[12], 512);
 	assert_int_equal(rig_counters(rig).leaves[21], 1);
-	assert_gives(rig, set_huge_pages(rig, false), EINVAL, "large_pages");
+	assert_gives(rig, rig_huge_pages(rig, false), EINVAL, "large_pages");
 	memory[7] = 'h';
 	assert_int_equal(dmamap_read(access, 7, &byte, 1, NULL), 0);
 	assert_int_equal(byte, 'h');
@@ -684,7 +671,7 @@ static void huge_pages(void **state)
 	assert_int_equal(byte, 'h');
 	dmamap_access_destroy(access);
 	assert_int_equal(rig_ioas_unmap(rig, 0, &all), 0);
-	assert_int_equal(set_huge_pages(rig, false), 0);
+	assert_int_equal(rig_huge_pages(rig, false), 0);
 	close_both(&two);
 }
 

@@ -37,22 +37,6 @@ static int stop(void **state)
 #define FIXED (IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE | IOMMU_IOAS_MAP_WRITEABLE)
 #define ANY   (IOMMU_IOAS_MAP_READABLE | IOMMU_IOAS_MAP_WRITEABLE)
 
-static int map(struct rig *rig, uint64_t va, uint64_t length, uint64_t *iova, uint32_t flags)
-{
-	struct iommu_ioas_map user = {
-		.size = sizeof(user),
-		.flags = flags,
-		.ioas_id = rig->ioas,
-		.user_va = va,
-		.length = length,
-		.iova = *iova,
-	};
-	int error = rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP, &user);
-
-	*iova = user.iova;
-	return error;
-}
-
 static int copy(struct rig *rig, uint32_t from, uint64_t src, uint64_t length, uint64_t *dst,
 	uint32_t flags)
 {
@@ -112,20 +96,21 @@ static void map_refusals(void **state)
 	struct rig *rig = *state;
 	uint64_t iova = MIB;
 
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
 	iova = 0xfef00000;
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		iova = rows[i].iova;
 		assert_gives(rig,
-			map(rig, (uintptr_t)memory + rows[i].offset, rows[i].length, &iova,
-				rows[i].flags),
+			rig_ioas_map_as(rig, (uintptr_t)memory + rows[i].offset, rows[i].length,
+				&iova, rows[i].flags),
 			rows[i].error, rows[i].reason);
 	}
 	rig->ioas = 77;
-	assert_gives(
-		rig, map(rig, (uintptr_t)memory, PAGE, &iova, FIXED), ENOENT, "object_unknown");
-	assert_gives(rig, map(rig, (uintptr_t)memory, PAGE, &iova, FIXED | 8), EOPNOTSUPP, "flags");
+	assert_gives(rig, rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED), ENOENT,
+		"object_unknown");
+	assert_gives(rig, rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED | 8),
+		EOPNOTSUPP, "flags");
 	assert_int_equal(rig_counters(rig).areas, 2);
 }
 
@@ -135,9 +120,9 @@ static void map_bare(void **state)
 	struct rig *rig = *state;
 	uint64_t iova = 3, length = 7;
 
-	assert_int_equal(map(rig, 0x1001, 7, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1001, 7, &iova, FIXED), 0);
 	iova = UINT64_MAX - 9;
-	assert_int_equal(map(rig, 0x1001, 10, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1001, 10, &iova, FIXED), 0);
 	assert_int_equal(rig_ioas_unmap(rig, 3, &length), 0);
 	assert_int_equal(length, 7);
 	length = UINT64_MAX;
@@ -164,12 +149,13 @@ static void attach_refusals(void **state)
 		uint64_t iova = rows[i].iova, length = rows[i].length;
 		uint32_t pt = rig->ioas;
 
-		assert_int_equal(
-			map(rig, (uintptr_t)memory + rows[i].va_offset, length, &iova, FIXED), 0);
+		assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory + rows[i].va_offset, length,
+					 &iova, FIXED),
+			0);
 		assert_gives(rig, rig_attach(rig, rig->device, &pt), EADDRINUSE, rows[i].reason);
 		/* Nothing stays reserved, and the id of the page table is free again. */
 		iova = 0xfee01000;
-		assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
+		assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
 		length = UINT64_MAX;
 		assert_int_equal(rig_ioas_unmap(rig, 0, &length), 0);
 	}
@@ -182,20 +168,20 @@ static void allocate(void **state)
 	struct rig *rig = *state;
 	uint64_t iova = 0;
 
-	assert_int_equal(map(rig, 0x201000, PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x201000, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x1000);
-	assert_int_equal(map(rig, 0x204000, 4 * PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x204000, 4 * PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x4000);
 	/* At most a huge page; the next multiple of 2 MiB, though 1 GiB would be there. */
-	assert_int_equal(map(rig, 0x40000000, 4 * MIB, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x40000000, 4 * MIB, &iova, ANY), 0);
 	assert_int_equal(iova, 0x200000);
-	assert_int_equal(map(rig, 0x201000, 2 * PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x201000, 2 * PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x2000);
-	assert_gives(rig, map(rig, 0, 1ULL << 63, &iova, ANY), EOVERFLOW, "too_large");
+	assert_gives(rig, rig_ioas_map_as(rig, 0, 1ULL << 63, &iova, ANY), EOVERFLOW, "too_large");
 	/* A fixed IOVA is never given to another. */
 	iova = 0x8000;
-	assert_int_equal(map(rig, 0x1000, PAGE, &iova, FIXED), 0);
-	assert_int_equal(map(rig, 0x1000, PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1000, PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1000, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x9000);
 }
 
@@ -206,13 +192,14 @@ static void allocate_attached(void **state)
 	struct rig *rig = *state;
 	uint64_t iova = 0;
 
-	assert_gives(
-		rig, map(rig, (uintptr_t)memory + 0x800, PAGE, &iova, ANY), EINVAL, "misaligned");
+	assert_gives(rig, rig_ioas_map_as(rig, (uintptr_t)memory + 0x800, PAGE, &iova, ANY), EINVAL,
+		"misaligned");
 	assert_int_equal(allow(rig, &range, 1), 0);
 	for (unsigned i = 0; i < 256; i++)
-		assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
+		assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0xfedff000);
-	assert_gives(rig, map(rig, (uintptr_t)memory, PAGE, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(
+		rig, rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), ENOSPC, "no_iova");
 }
 
 /* iommufd_ioas_allow_iovas(); a fixed IOVA need not be allowed. */
@@ -233,19 +220,20 @@ static void allowed(void **state)
 	assert_gives(rig, allow(rig, ranges, 2), EADDRINUSE, "range_reserved");
 	ranges[1] = (struct iommu_iova_range){0x1000, 0x1fff};
 	assert_int_equal(allow(rig, ranges, 2), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x1000);
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x100000);
 	iova = 0x4000;
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, FIXED), 0);
 	assert_int_equal(allow(rig, NULL, 0), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), 0);
 	assert_int_equal(iova, 0x2000);
 	/* Only page 0 allowed: nothing is. */
 	ranges[0] = (struct iommu_iova_range){0, 0xfff};
 	assert_int_equal(allow(rig, ranges, 1), 0);
-	assert_gives(rig, map(rig, (uintptr_t)memory, PAGE, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(
+		rig, rig_ioas_map_as(rig, (uintptr_t)memory, PAGE, &iova, ANY), ENOSPC, "no_iova");
 }
 
 /* What was promised to programs cannot be reserved for a device. */
@@ -319,10 +307,10 @@ static void copies(void **state)
 	struct iommu_destroy destroy = {.size = sizeof(destroy), .id = from};
 	struct dmamap_access *access;
 
-	assert_int_equal(map(rig, (uintptr_t)memory, 4 * PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 4 * PAGE, &iova, FIXED), 0);
 	iova = 0x104000;
-	assert_int_equal(
-		map(rig, (uintptr_t)memory + MIB, PAGE, &iova, FIXED & ~IOMMU_IOAS_MAP_WRITEABLE),
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory + MIB, PAGE, &iova,
+				 FIXED & ~IOMMU_IOAS_MAP_WRITEABLE),
 		0);
 	rig->ioas = rig_ioas_alloc(rig);
 	dst = 0;
@@ -370,7 +358,7 @@ static void unmaps(void **state)
 	assert_int_equal(rig_ioas_unmap(rig, 0, &length), 0);
 	assert_int_equal(length, 0);
 	for (iova = 0x10000; iova < 0x50000; iova += 0x10000)
-		assert_int_equal(map(rig, (uintptr_t)memory, 0x8000, &iova, FIXED), 0);
+		assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 0x8000, &iova, FIXED), 0);
 	length = 0x34000;
 	assert_gives(rig, rig_ioas_unmap(rig, 0, &length), ENOENT, "cut");
 	assert_int_equal(length, 0x34000);
@@ -399,19 +387,20 @@ static void huge_pages(void **state)
 	option.object_id = rig->ioas;
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), 0);
 	assert_int_equal(option.val64, 1);
-	assert_int_equal(map(rig, (uintptr_t)memory, 0x800, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 0x800, &iova, FIXED), 0);
 	option.op = IOMMU_OPTION_OP_SET;
 	option.val64 = 0;
 	assert_gives(rig, rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), EADDRINUSE,
 		"area_misaligned");
 	assert_int_equal(rig_ioas_unmap(rig, 0, &length), 0);
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), 0);
-	assert_gives(rig, map(rig, (uintptr_t)memory, 0x800, &iova, FIXED), EINVAL, "misaligned");
+	assert_gives(rig, rig_ioas_map_as(rig, (uintptr_t)memory, 0x800, &iova, FIXED), EINVAL,
+		"misaligned");
 	assert_int_equal(rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), 0);
 	/* Declared as one huge page, mapped as small ones. */
 	iova = 2 * MIB;
 	assert_int_equal(dmamap_soft_declare(rig->system, memory, 2 * MIB, -1, 21), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory, 2 * MIB, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 2 * MIB, &iova, FIXED), 0);
 	assert_int_equal(rig_counters(rig).leaves[12], 512);
 	assert_int_equal(rig_counters(rig).leaves[21], 0);
 	option.val64 = 2;
@@ -420,7 +409,7 @@ static void huge_pages(void **state)
 	assert_int_equal(rig_ioas_unmap(rig, 0, &length), 0);
 	option.val64 = 1;
 	assert_int_equal(rig_ioctl(rig, rig->container, IOMMU_OPTION, &option), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory, 2 * MIB, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 2 * MIB, &iova, FIXED), 0);
 	assert_int_equal(rig_counters(rig).leaves[21], 1);
 	option.val64 = 0;
 	assert_gives(

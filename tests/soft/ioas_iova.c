@@ -32,37 +32,6 @@ static int stop(void **state)
 	return 0;
 }
 
-static int map(struct rig *rig, uint64_t va, uint64_t length, uint64_t *iova, uint32_t flags)
-{
-	struct iommu_ioas_map user = {
-		.size = sizeof(user),
-		.flags = flags,
-		.ioas_id = rig->ioas,
-		.user_va = va,
-		.length = length,
-		.iova = *iova,
-	};
-	int error = rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP, &user);
-
-	*iova = user.iova;
-	return error;
-}
-
-static int copy(struct rig *rig, uint32_t to, uint64_t src, uint64_t length, uint64_t dst)
-{
-	struct iommu_ioas_copy user = {
-		.size = sizeof(user),
-		.flags = FIXED,
-		.dst_ioas_id = to,
-		.src_ioas_id = rig->ioas,
-		.length = length,
-		.dst_iova = dst,
-		.src_iova = src,
-	};
-
-	return rig_ioctl(rig, rig->container, IOMMU_IOAS_COPY, &user);
-}
-
 static int allow(struct rig *rig, const struct iommu_iova_range *ranges, uint32_t n)
 {
 	struct iommu_ioas_allow_iovas user = {
@@ -166,7 +135,7 @@ static void at_random(void **state)
 			continue;
 		}
 		want = expected(ranges, LENGTH(ranges), va, length);
-		error = map(rig, va, length, &iova, ANY);
+		error = rig_ioas_map_as(rig, va, length, &iova, ANY);
 		if (!want) {
 			assert_int_equal(error, -ENOSPC);
 			continue;
@@ -198,8 +167,8 @@ static void alignment(void **state)
 		uint64_t iova = 7, size = UINT64_MAX, hole = PAGE;
 
 		/* Something small is in the way, so that alignment shows. */
-		assert_int_equal(map(rig, PAGE, PAGE, &hole, FIXED), 0);
-		assert_int_equal(map(rig, rows[i].va, rows[i].length, &iova, ANY), 0);
+		assert_int_equal(rig_ioas_map_as(rig, PAGE, PAGE, &hole, FIXED), 0);
+		assert_int_equal(rig_ioas_map_as(rig, rows[i].va, rows[i].length, &iova, ANY), 0);
 		assert_int_equal(iova, rows[i].align > PAGE ? rows[i].align : 2 * PAGE);
 		assert_int_equal(rig_ioas_unmap(rig, 0, &size), 0);
 	}
@@ -210,15 +179,16 @@ static void refusals(void **state)
 	struct rig *rig = *state;
 	uint64_t iova = 0;
 
-	assert_gives(rig, map(rig, 0, UINT64_MAX / 2, &iova, ANY), EOVERFLOW, "too_large");
-	assert_gives(rig, map(rig, 0, UINT64_MAX / 2 - 1, &iova, ANY), 0, "");
-	assert_int_equal(map(rig, 0, 1ULL << 62, &iova, ANY), 0);
-	assert_gives(rig, map(rig, 0, 1ULL << 62, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(
+		rig, rig_ioas_map_as(rig, 0, UINT64_MAX / 2, &iova, ANY), EOVERFLOW, "too_large");
+	assert_gives(rig, rig_ioas_map_as(rig, 0, UINT64_MAX / 2 - 1, &iova, ANY), 0, "");
+	assert_int_equal(rig_ioas_map_as(rig, 0, 1ULL << 62, &iova, ANY), 0);
+	assert_gives(rig, rig_ioas_map_as(rig, 0, 1ULL << 62, &iova, ANY), ENOSPC, "no_iova");
 	/* Unaligned memory, where whole pages are wanted. */
 	assert_int_equal(rig_ioas_unmap(rig, 0, &(uint64_t){UINT64_MAX}), 0);
 	assert_int_equal(rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), 0);
-	assert_gives(rig, map(rig, 0x10800, 0x800, &iova, ANY), EINVAL, "misaligned");
-	assert_gives(rig, map(rig, 0x10800, PAGE, &iova, ANY), EINVAL, "misaligned");
+	assert_gives(rig, rig_ioas_map_as(rig, 0x10800, 0x800, &iova, ANY), EINVAL, "misaligned");
+	assert_gives(rig, rig_ioas_map_as(rig, 0x10800, PAGE, &iova, ANY), EINVAL, "misaligned");
 }
 
 /* The kernel ORs the offset into a page into what it has aligned: not always the same offset. */
@@ -229,16 +199,16 @@ static void not_congruent(void **state)
 	uint64_t iova = 0;
 
 	assert_int_equal(allow(rig, &range, 1), 0);
-	assert_int_equal(map(rig, 0x20c00, 0x100, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x20c00, 0x100, &iova, ANY), 0);
 	assert_int_equal(iova, 0x10c00);
-	assert_int_equal(map(rig, 0x20c00, 0x100, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x20c00, 0x100, &iova, ANY), 0);
 	assert_int_equal(iova, 0x10d00);
 	/* A range of one byte, or the last byte of one, is never taken. */
 	range = (struct iommu_iova_range){0x20000, 0x20001};
 	assert_int_equal(allow(rig, &range, 1), 0);
-	assert_int_equal(map(rig, 0x30000, 1, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x30000, 1, &iova, ANY), 0);
 	assert_int_equal(iova, 0x20000);
-	assert_gives(rig, map(rig, 0x30000, 1, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(rig, rig_ioas_map_as(rig, 0x30000, 1, &iova, ANY), ENOSPC, "no_iova");
 }
 
 /* Allowed ranges that touch are one; the first and the last page are never given. */
@@ -249,19 +219,19 @@ static void allowed(void **state)
 	uint64_t iova = 0;
 
 	assert_int_equal(allow(rig, ranges, 2), 0);
-	assert_int_equal(map(rig, 0x1001000, 0x14000, &iova, ANY), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1001000, 0x14000, &iova, ANY), 0);
 	assert_int_equal(iova, 0x20000);
-	assert_gives(rig, map(rig, 0x1001000, PAGE, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(rig, rig_ioas_map_as(rig, 0x1001000, PAGE, &iova, ANY), ENOSPC, "no_iova");
 	ranges[0] = (struct iommu_iova_range){0, PAGE - 1};
 	assert_int_equal(allow(rig, ranges, 1), 0);
-	assert_gives(rig, map(rig, 0x1001000, PAGE, &iova, ANY), ENOSPC, "no_iova");
+	assert_gives(rig, rig_ioas_map_as(rig, 0x1001000, PAGE, &iova, ANY), ENOSPC, "no_iova");
 	ranges[0] = (struct iommu_iova_range){UINT64_MAX - 2 * PAGE + 1, UINT64_MAX};
 	assert_int_equal(allow(rig, ranges, 1), 0);
-	assert_gives(rig, map(rig, 0x1001000, 2 * PAGE, &iova, ANY), ENOSPC, "no_iova");
-	assert_int_equal(map(rig, 0x1001000, PAGE / 2, &iova, ANY), 0);
+	assert_gives(rig, rig_ioas_map_as(rig, 0x1001000, 2 * PAGE, &iova, ANY), ENOSPC, "no_iova");
+	assert_int_equal(rig_ioas_map_as(rig, 0x1001000, PAGE / 2, &iova, ANY), 0);
 	/* A fixed one may lie anywhere. */
 	iova = 0x100000;
-	assert_int_equal(map(rig, 0x1001000, PAGE, &iova, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, 0x1001000, PAGE, &iova, FIXED), 0);
 }
 
 /* Any pieces of any areas, to the byte, while there is no page table. */
@@ -271,16 +241,20 @@ static void sweep(void **state)
 	uint32_t to = rig_ioas_alloc(rig), from = rig->ioas;
 
 	/* [0x1000, 0x1800), [0x1800, 0x1c00), a gap, [0x2000, 0x3000) */
-	assert_int_equal(map(rig, (uintptr_t)memory, 0x800, &(uint64_t){0x1000}, FIXED), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory + 0x33, 0x400, &(uint64_t){0x1800}, FIXED), 0);
-	assert_int_equal(map(rig, (uintptr_t)memory, 0x1000, &(uint64_t){0x2000}, FIXED), 0);
+	assert_int_equal(
+		rig_ioas_map_as(rig, (uintptr_t)memory, 0x800, &(uint64_t){0x1000}, FIXED), 0);
+	assert_int_equal(
+		rig_ioas_map_as(rig, (uintptr_t)memory + 0x33, 0x400, &(uint64_t){0x1800}, FIXED),
+		0);
+	assert_int_equal(
+		rig_ioas_map_as(rig, (uintptr_t)memory, 0x1000, &(uint64_t){0x2000}, FIXED), 0);
 	for (uint64_t first = 0xe00; first < 0x3200; first += 0x1ff)
 		for (uint64_t last = first; last < 0x3200; last += 0x1ff) {
 			bool whole = (first >= 0x1000 && last < 0x1c00) ||
 				     (first >= 0x2000 && last < 0x3000);
 			uint64_t size = UINT64_MAX;
 
-			assert_int_equal(copy(rig, to, first, last - first + 1, 0x5001),
+			assert_int_equal(rig_ioas_copy(rig, to, first, last - first + 1, 0x5001),
 				whole ? 0 : -ENOENT);
 			rig->ioas = to;
 			assert_int_equal(rig_ioas_unmap(rig, 0, &size), 0);
@@ -303,19 +277,6 @@ static uint64_t alignment_of(struct rig *rig)
 	return user.out_iova_alignment;
 }
 
-static int huge_pages(struct rig *rig, bool on)
-{
-	struct iommu_option option = {
-		.size = sizeof(option),
-		.option_id = IOMMU_OPTION_HUGE_PAGES,
-		.op = IOMMU_OPTION_OP_SET,
-		.object_id = rig->ioas,
-		.val64 = on,
-	};
-
-	return rig_ioctl(rig, rig->container, IOMMU_OPTION, &option);
-}
-
 /* It grows with page tables and without large pages, where what is mapped lets it, and shrinks. */
 static void granularity(void **state)
 {
@@ -323,21 +284,21 @@ static void granularity(void **state)
 	struct vfio_device_detach_iommufd_pt detach = {.argsz = sizeof(detach)};
 
 	assert_int_equal(alignment_of(rig), 1);
-	assert_int_equal(map(rig, (uintptr_t)memory, 1, &(uint64_t){PAGE}, FIXED), 0);
-	assert_gives(rig, huge_pages(rig, false), EADDRINUSE, "area_misaligned");
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 1, &(uint64_t){PAGE}, FIXED), 0);
+	assert_gives(rig, rig_huge_pages(rig, false), EADDRINUSE, "area_misaligned");
 	assert_gives(rig, rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), EADDRINUSE,
 		"area_misaligned");
 	assert_int_equal(alignment_of(rig), 1);
 	assert_int_equal(rig_ioas_unmap(rig, 0, &(uint64_t){UINT64_MAX}), 0);
-	assert_int_equal(huge_pages(rig, false), 0);
+	assert_int_equal(rig_huge_pages(rig, false), 0);
 	assert_int_equal(alignment_of(rig), PAGE);
-	assert_int_equal(huge_pages(rig, true), 0);
+	assert_int_equal(rig_huge_pages(rig, true), 0);
 	assert_int_equal(alignment_of(rig), 1);
 	assert_int_equal(rig_attach(rig, rig->device, &(uint32_t){rig->ioas}), 0);
 	assert_int_equal(alignment_of(rig), PAGE);
 	assert_int_equal(rig_ioctl(rig, rig->device, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach), 0);
 	assert_int_equal(alignment_of(rig), 1);
-	assert_int_equal(map(rig, (uintptr_t)memory, 1, &(uint64_t){PAGE}, FIXED), 0);
+	assert_int_equal(rig_ioas_map_as(rig, (uintptr_t)memory, 1, &(uint64_t){PAGE}, FIXED), 0);
 }
 
 /* Pages of 64 KiB above an IOMMU of 4 KiB: parts of a page are mapped, and it is pinned once. */
@@ -361,11 +322,13 @@ static void below_a_page(void **state)
 	rig_cdev(&rig, true);
 	assert_int_equal(alignment_of(&rig), PAGE);
 	assert_int_equal(
-		map(&rig, (uintptr_t)memory + 3 * PAGE, PAGE, &(uint64_t){PAGE}, FIXED), 0);
-	assert_int_equal(
-		map(&rig, (uintptr_t)memory + 15 * PAGE, 2 * PAGE, &(uint64_t){8 * PAGE}, FIXED),
+		rig_ioas_map_as(&rig, (uintptr_t)memory + 3 * PAGE, PAGE, &(uint64_t){PAGE}, FIXED),
 		0);
-	assert_gives(&rig, map(&rig, (uintptr_t)memory + 7, PAGE, &(uint64_t){GIB}, FIXED), EINVAL,
+	assert_int_equal(rig_ioas_map_as(&rig, (uintptr_t)memory + 15 * PAGE, 2 * PAGE,
+				 &(uint64_t){8 * PAGE}, FIXED),
+		0);
+	assert_gives(&rig,
+		rig_ioas_map_as(&rig, (uintptr_t)memory + 7, PAGE, &(uint64_t){GIB}, FIXED), EINVAL,
 		"misaligned");
 	assert_int_equal(dmamap_soft_charged(rig.system, 0, &charge), 0);
 	assert_int_equal(charge.pinned, 3 * 64 * KIB);

@@ -47,25 +47,14 @@ static struct seen look(struct rig *rig)
 
 static void start(struct rig *rig)
 {
-	struct dmamap_machine_device devices[2];
 	struct dmamap_machine_iommu iommus[2];
 	struct dmamap_machine machine;
 
 	dmamap_machine_default(&machine);
-	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
 	iommus[0] = iommus[1] = machine.iommus[0];
 	iommus[0].dirty = iommus[1].dirty = true;
 	iommus[1].aperture_bits = 39;
-	machine.iommus = iommus;
-	machine.n_iommus = 2;
-	devices[0] = devices[1] = machine.devices[0];
-	strcpy(devices[1].bdf, "0000:00:04.0");
-	devices[1].group = 8;
-	devices[1].cdev = 1;
-	devices[1].iommu = 1;
-	machine.devices = devices;
-	machine.n_devices = 2;
-	rig_start(rig, &machine);
+	rig_start_iommus(rig, iommus, 2, machine.as_kernel, DMAMAP_MEMLOCK_UNLIMITED);
 }
 
 static int ioas_alloc(struct rig *rig, uint32_t *id)
@@ -110,19 +99,6 @@ static int map_file(struct rig *rig, int fd, uint64_t iova)
 		.iova = iova};
 
 	return rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP_FILE, &user);
-}
-
-static int copy(struct rig *rig, uint64_t src, uint64_t length, uint64_t dst)
-{
-	struct iommu_ioas_copy user = {.size = sizeof(user),
-		.flags = FIXED,
-		.dst_ioas_id = rig->ioas,
-		.src_ioas_id = rig->ioas,
-		.length = length,
-		.dst_iova = dst,
-		.src_iova = src};
-
-	return rig_ioctl(rig, rig->container, IOMMU_IOAS_COPY, &user);
 }
 
 static int get_dirty(struct rig *rig, uint32_t hwpt)
@@ -189,7 +165,7 @@ static void use(struct rig *rig, char *memory, int fd, unsigned nth)
 	MUST(rig, allow(rig));
 	MUST(rig, map_any(rig, memory, MIB));
 	MUST(rig, map_any(rig, memory + 2 * MIB, MIB));
-	MUST(rig, copy(rig, 16 * MIB, 2 * MIB, 2 * MIB));
+	MUST(rig, rig_ioas_copy(rig, rig->ioas, 16 * MIB, 2 * MIB, 2 * MIB));
 	MUST(rig, rig_bind(rig, second, rig->container, &id));
 	assert_int_equal(id, 4);
 	pt = rig->ioas;
@@ -199,7 +175,7 @@ static void use(struct rig *rig, char *memory, int fd, unsigned nth)
 	MUST(rig, fault_alloc(rig, &faults));
 	MUST(rig, rig_ioas_unmap(rig, 0, &all));
 	MUST(rig, map_file(rig, fd, 0));
-	MUST(rig, copy(rig, 0, MIB / 2, 4 * MIB));
+	MUST(rig, rig_ioas_copy(rig, rig->ioas, 0, MIB / 2, 4 * MIB));
 	assert_int_equal(dmamap_soft_process(rig->system, 1), 0);
 	MUST(rig, change_process(rig));
 	assert_int_equal(dmamap_soft_process(rig->system, 0), 0);

@@ -19,6 +19,29 @@ void rig_start(struct rig *rig, const struct dmamap_machine *machine)
 	assert_int_equal(dmamap_system_soft(machine, &rig->system, &why), 0);
 }
 
+void rig_start_iommus(struct rig *rig, const struct dmamap_machine_iommu *iommus, unsigned n,
+	unsigned as_kernel, enum dmamap_memlock memlock)
+{
+	struct dmamap_machine_device devices[4];
+	struct dmamap_machine machine;
+
+	dmamap_machine_default(&machine);
+	machine.memlock = memlock;
+	machine.as_kernel = as_kernel;
+	machine.iommus = iommus;
+	machine.n_iommus = n;
+	for (unsigned i = 0; i < LENGTH(devices); i++) {
+		devices[i] = machine.devices[0];
+		snprintf(devices[i].bdf, sizeof(devices[i].bdf), "0000:00:%02x.0", 3 + i);
+		devices[i].iommu = i < n ? i : 0;
+		devices[i].group = 7 + i;
+		devices[i].cdev = i;
+	}
+	machine.devices = devices;
+	machine.n_devices = LENGTH(devices);
+	rig_start(rig, &machine);
+}
+
 void rig_stop(struct rig *rig)
 {
 	rig_close(rig, &rig->device);
@@ -138,6 +161,51 @@ int rig_ioas_unmap(struct rig *rig, uint64_t iova, uint64_t *length)
 
 	*length = unmap.length;
 	return error;
+}
+
+int rig_ioas_map_as(struct rig *rig, uint64_t va, uint64_t length, uint64_t *iova, uint32_t flags)
+{
+	struct iommu_ioas_map user = {
+		.size = sizeof(user),
+		.flags = flags,
+		.ioas_id = rig->ioas,
+		.user_va = va,
+		.length = length,
+		.iova = *iova,
+	};
+	int error = rig_ioctl(rig, rig->container, IOMMU_IOAS_MAP, &user);
+
+	*iova = user.iova;
+	return error;
+}
+
+int rig_ioas_copy(struct rig *rig, uint32_t to, uint64_t src, uint64_t length, uint64_t dst)
+{
+	struct iommu_ioas_copy user = {
+		.size = sizeof(user),
+		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE |
+			 IOMMU_IOAS_MAP_WRITEABLE,
+		.dst_ioas_id = to,
+		.src_ioas_id = rig->ioas,
+		.length = length,
+		.dst_iova = dst,
+		.src_iova = src,
+	};
+
+	return rig_ioctl(rig, rig->container, IOMMU_IOAS_COPY, &user);
+}
+
+int rig_huge_pages(struct rig *rig, bool on)
+{
+	struct iommu_option option = {
+		.size = sizeof(option),
+		.option_id = IOMMU_OPTION_HUGE_PAGES,
+		.op = IOMMU_OPTION_OP_SET,
+		.object_id = rig->ioas,
+		.val64 = on,
+	};
+
+	return rig_ioctl(rig, rig->container, IOMMU_OPTION, &option);
 }
 
 uint32_t rig_ioas_alloc(struct rig *rig)

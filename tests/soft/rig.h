@@ -38,6 +38,10 @@ struct rig {
 /* A system alone; NULL: the default machine, without a limit on locked memory, so that a test
  * needs no privilege. Fails the test when it cannot be. */
 void rig_start(struct rig *rig, const struct dmamap_machine *machine);
+/* A machine of four groups: 7 is behind the first IOMMU, 8
+ * behind the second, 9 the third; those without one, and 10, behind the first. */
+void rig_start_iommus(struct rig *rig, const struct dmamap_machine_iommu *iommus, unsigned n,
+	unsigned as_kernel, enum dmamap_memlock memlock);
 /* Closes all that is open. */
 void rig_stop(struct rig *rig);
 /* Through a group: @file "/dev/vfio/vfio" or "/dev/iommu", @type for SET_IOMMU. */
@@ -59,6 +63,11 @@ int rig_unmap(struct rig *rig, uint64_t iova, uint64_t *size, uint32_t flags);
 /* IOMMUFD's own, on rig->ioas; rig_ioas_map at a fixed IOVA. */
 int rig_ioas_map(struct rig *rig, uint64_t iova, const void *va, uint64_t length, unsigned prot);
 int rig_ioas_unmap(struct rig *rig, uint64_t iova, uint64_t *length);
+/* Where @flags say; *@iova is what comes back. */
+int rig_ioas_map_as(struct rig *rig, uint64_t va, uint64_t length, uint64_t *iova, uint32_t flags);
+/* From rig->ioas to another, or the same one, at a fixed IOVA, read and write. */
+int rig_ioas_copy(struct rig *rig, uint32_t to, uint64_t src, uint64_t length, uint64_t dst);
+int rig_huge_pages(struct rig *rig, bool on);
 uint32_t rig_ioas_alloc(struct rig *rig);
 int rig_bind(struct rig *rig, int device, int iommufd, uint32_t *id);
 int rig_attach(struct rig *rig, int device, uint32_t *pt_id);

@@ -22,29 +22,10 @@ static const struct dmamap_machine_iommu wide = {
 	.coherent = true,
 };
 
-/* Group 7 is behind the first IOMMU, 8 behind the second, 9 behind the third; 10 behind the first.
- */
 static void start_as(
 	struct rig *rig, const struct dmamap_machine_iommu *iommus, unsigned n, unsigned kernel)
 {
-	struct dmamap_machine_device devices[4];
-	struct dmamap_machine machine;
-
-	dmamap_machine_default(&machine);
-	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
-	machine.as_kernel = kernel;
-	machine.iommus = iommus;
-	machine.n_iommus = n;
-	for (unsigned i = 0; i < 4; i++) {
-		devices[i] = machine.devices[0];
-		snprintf(devices[i].bdf, sizeof(devices[i].bdf), "0000:00:%02x.0", 3 + i);
-		devices[i].iommu = i < n ? i : 0;
-		devices[i].group = 7 + i;
-		devices[i].cdev = i;
-	}
-	machine.devices = devices;
-	machine.n_devices = 4;
-	rig_start(rig, &machine);
+	rig_start_iommus(rig, iommus, n, kernel, DMAMAP_MEMLOCK_UNLIMITED);
 }
 
 static void start(struct rig *rig, const struct dmamap_machine_iommu *iommus, unsigned n)

@@ -47,25 +47,14 @@ static const struct dmamap_machine_window low = {0x100000, 0x1fffff, "a window"}
 
 static void start(struct rig *rig)
 {
-	struct dmamap_machine_device devices[2];
 	struct dmamap_machine_iommu iommus[2];
 	struct dmamap_machine machine;
 
 	dmamap_machine_default(&machine);
-	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
 	iommus[0] = iommus[1] = machine.iommus[0];
 	iommus[1].aperture_bits = 39;
 	iommus[1].windows = &low;
-	machine.iommus = iommus;
-	machine.n_iommus = 2;
-	devices[0] = devices[1] = machine.devices[0];
-	strcpy(devices[1].bdf, "0000:00:04.0");
-	devices[1].group = 8;
-	devices[1].cdev = 1;
-	devices[1].iommu = 1;
-	machine.devices = devices;
-	machine.n_devices = 2;
-	rig_start(rig, &machine);
+	rig_start_iommus(rig, iommus, 2, machine.as_kernel, DMAMAP_MEMLOCK_UNLIMITED);
 }
 
 /* Ordinary memory and some of larger pages, so that a mapping has several extents. */
