@@ -200,6 +200,8 @@
 	K(vduse_attached, "device {t} is attached already (device {0d})")                          \
 	K(vduse_bound, "a driver has device {t} (device {0d})")                                    \
 	K(vduse_number, "{t} is no number that can be set ({0d} bytes)")                           \
+	K(no_server, "the process that answers at {t} is gone, or never was (errno {0d})")         \
+	K(not_served, "{t} is not what another process is served with: only VDUSE's files are")    \
 	K(irq, "the device has no interrupt {0d}")
 
 #define SOFT_DECLARE_REASON(id, sentence) extern const struct dmamap_reason_kind soft_reason_##id;

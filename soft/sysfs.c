@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "soft/pci.h"
+#include "soft/vduse.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 #define VFIO_PCI    "/sys/bus/pci/drivers/vfio-pci"
@@ -242,10 +243,11 @@ ssize_t soft_sysfs_list(
 	struct soft_system *system, const char *path, unsigned index, char *name, size_t size)
 {
 	const char *found = NULL;
-	char own[64];
+	char own[VDUSE_NAME_MAX];
 
 	if (!list_devices(system, path, index, &found)) {
 		if (!list_vfio(system, path, index, own) &&
+			!soft_vduse_list(system, path, index, own) &&
 			!soft_machine_list(system, path, index, own))
 			return no_file(path);
 		found = own[0] ? own : NULL;

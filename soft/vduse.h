@@ -149,10 +149,15 @@ void soft_vduse_put(struct soft_vduse_device *device);
 
 /* /sys/class/vduse/NAME/ATTRIBUTE, from NAME on; -ENOENT. */
 int soft_vduse_sysfs_open(struct soft_system *system, const char *rest);
+/* The @index-th name in /sys/class/vduse, "" past the end; false: another folder. */
+bool soft_vduse_list(
+	struct soft_system *system, const char *path, unsigned index, char name[VDUSE_NAME_MAX]);
 
 /* soft/vduse_device.c. Its descriptor is to be installed without the lock. vduse.lock held. */
 int soft_vduse_device_open(
 	struct soft_vduse_device *device, int flags, struct soft_vduse_file **opened);
+/* What hangs up when nobody has the daemon's end of an open device; -ENOTSUP: another file. */
+int soft_vduse_watch(struct dmamap_system *system, int fd);
 /* Back to how it was made, but for umem and the queues' sizes. */
 void soft_vduse_device_reset(struct soft_vduse_device *device);
 

@@ -281,6 +281,24 @@ int soft_vduse_device_open(
 	return 0;
 }
 
+int soft_vduse_watch(struct dmamap_system *base, int fd)
+{
+	struct soft_file *file = soft_file_find(soft_system_from(base), fd);
+	struct soft_vduse_device *device;
+	int watch = -ENOTSUP;
+
+	if (file && file->ops == &device_ops) {
+		device = ((struct soft_vduse_file *)file)->device;
+		pthread_mutex_lock(&device->message_lock);
+		watch = device->link < 0 ? -ENODEV : fcntl(device->link, F_DUPFD_CLOEXEC, 0);
+		if (watch == -1)
+			watch = -errno;
+		pthread_mutex_unlock(&device->message_lock);
+	}
+	soft_file_put(file);
+	return watch;
+}
+
 /* vduse_dev_reset() */
 void soft_vduse_device_reset(struct soft_vduse_device *device)
 {

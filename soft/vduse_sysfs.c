@@ -178,3 +178,25 @@ int soft_vduse_sysfs_open(struct soft_system *system, const char *rest)
 		soft_vduse_put(device);
 	return SOFT_REFUSE(no_file, ENOENT, rest, 0);
 }
+
+bool soft_vduse_list(
+	struct soft_system *system, const char *path, unsigned index, char name[VDUSE_NAME_MAX])
+{
+	struct soft_vduse_device *device;
+
+	name[0] = '\0';
+	if (strcmp(path, "/sys/class/vduse") != 0)
+		return false;
+	if (!index) {
+		strcpy(name, "control");
+		return true;
+	}
+	pthread_mutex_lock(&system->vduse.lock);
+	device = system->vduse.devices;
+	while (device && --index)
+		device = device->next;
+	if (device)
+		strcpy(name, device->node);
+	pthread_mutex_unlock(&system->vduse.lock);
+	return true;
+}

@@ -81,6 +81,59 @@ DMAMAP_API int dmamap_soft_charged(
 DMAMAP_API int dmamap_soft_access(
 	struct dmamap_system *system, int device_fd, struct dmamap_access **access);
 
+/* ---------------------------------------------------- for other processes */
+
+/** struct dmamap_soft_refusal - A call of another process that was refused.
+ * @call: "open", "ioctl", "read" or "write"
+ * @path: open: what; else NULL
+ * @request: ioctl: its number; else 0
+ * @error: the errno that it got, positive
+ * @reason: why; NULL: nobody knows
+ */
+struct dmamap_soft_refusal {
+	const char *call;
+	const char *path;
+	unsigned request;
+	int error;
+	const struct dmamap_reason *reason;
+};
+
+struct dmamap_soft_server;
+
+/** dmamap_soft_serve() - Answer other processes' calls on the system's VDUSE
+ * files (/dev/vduse and /sys/class/vduse), so that a daemon is a process of its
+ * own, which may die and come back. What VFIO and IOMMUFD map is memory of who
+ * calls: they are for this process alone. Who asks is taken to have this
+ * process's privileges.
+ * @path: of a Unix socket that is made, in a folder that only those may enter
+ *	who may ask; less than 108 bytes
+ * @refused: called for each refusal, by the server's thread; NULL: nobody asks.
+ *	It must not call the system
+ * @server: out; to be ended before the system is destroyed
+ *
+ * Return: 0; -EINVAL no soft system, or no such path; -EADDRINUSE, or what
+ * else bind(2) gives for it; -ENOMEM; -EAGAIN no thread. */
+DMAMAP_API int dmamap_soft_serve(struct dmamap_system *system, const char *path,
+	void (*refused)(void *who, const struct dmamap_soft_refusal *refusal), void *who,
+	struct dmamap_soft_server **server);
+
+/** dmamap_soft_serve_end() - Stop, and close what was opened that way; the
+ * socket is removed. NULL is fine. */
+DMAMAP_API void dmamap_soft_serve_end(struct dmamap_soft_server *server);
+
+/** dmamap_system_remote() - The soft system that is served at @path, as a system
+ * of this process. Descriptors are real ones, which dup(2), fork(2) and exec(2)
+ * pass on; messages of an open device are in its descriptor, for poll(2) and
+ * io_uring too. It needs nobody at @path yet: a call then is -ENODEV. Memory
+ * that the daemon registers (umem) becomes shared with the other process: it
+ * must be private memory without a file, or shared memory whose file the
+ * process may open in /proc/self/map_files; other is -ENOMEM.
+ *
+ * Reasons and counters are the other process's: @reason says -ENOENT here.
+ *
+ * Return: 0; -EINVAL a path that is none; -ENOMEM. */
+DMAMAP_API int dmamap_system_remote(const char *path, struct dmamap_system **system);
+
 #ifdef __cplusplus
 }
 #endif
