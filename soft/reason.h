@@ -198,7 +198,12 @@
 	K(vduse_refused, "the daemon of {t} refused a message of type {0d}")                       \
 	K(vduse_queue_unset, "queue {0d} of {t} was not set up with VQ_SETUP")                     \
 	K(vduse_attached, "device {t} is attached already (device {0d})")                          \
+	K(vduse_gone, "device {t} was destroyed (device {0d})")                                    \
 	K(vduse_bound, "a driver has device {t} (device {0d})")                                    \
+	K(vhost_status, "status {0x} lacks bits of {1x}, which a reset alone takes away")          \
+	K(vhost_batch, "address space {0d} is asked for in a batch of space {1d}")                 \
+	K(vhost_overlap, "{0x}-{1x} overlaps {2x}-{3x}, which is mapped")                          \
+	K(vhost_size, "a queue of {0d} descriptors: it must be a power of 2, at most {1d}")        \
 	K(vduse_number, "{t} is no number that can be set ({0d} bytes)")                           \
 	K(no_server, "the process that answers at {t} is gone, or never was (errno {0d})")         \
 	K(not_served, "{t} is not what another process is served with: only VDUSE's files are")    \

@@ -154,6 +154,7 @@ static int make_device(struct control *control, const struct vduse_dev_config *c
 		struct soft_vduse_queue *queue = &device->queues[i];
 
 		queue->kickfd = queue->trigger = -1;
+		soft_vduse_cpus_all(&queue->affinity);
 		pthread_mutex_init(&queue->lock, NULL);
 		pthread_mutex_init(&queue->irq_lock, NULL);
 	}
@@ -333,6 +334,7 @@ static int destroy_device(struct control *control, void *argument)
 	while (*link != device)
 		link = &(*link)->next;
 	*link = device->next;
+	atomic_store(&device->gone, true);
 	soft_vduse_put(device);
 	return 0;
 }

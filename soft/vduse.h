@@ -9,7 +9,8 @@
  *	vduse_device.c		the device's file: its requests
  *	vduse_messages.c	what driver and daemon say to each other
  *	vduse_memory.c		address spaces: what the daemon may map
- *	vduse_driver.c		the other side: what a vDPA bus driver calls
+ *	vduse_driver.c		the other side: what a vDPA bus driver calls, which
+ *				virtio_blk.c and vhost.c are
  *	vduse_sysfs.c		/sys/class/vduse/NAME
  *
  * Locks, in the order in which they are taken:
@@ -25,6 +26,7 @@
 #define DMAMAP_SOFT_VDUSE_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -43,7 +45,7 @@ struct soft_vduse_message {
 	TAILQ_ENTRY(soft_vduse_message) entry; /* message_lock, as all of it once it is sent */
 	struct vduse_dev_request request;
 	struct vduse_dev_response response;
-	bool offered; /* it is in the socket */
+	uint64_t offered; /* it is in the socket, in this order; 0: it is not */
 	bool completed;
 };
 TAILQ_HEAD(soft_vduse_messages, soft_vduse_message);
@@ -64,7 +66,8 @@ struct soft_vduse_queue {
 	atomic_bool ready;
 	pthread_mutex_t irq_lock;
 	struct soft_vduse_callback callback; /* irq_lock */
-	int trigger; /* irq_lock: an eventfd instead, of vhost-vdpa's; or -1 */
+	int trigger;	    /* irq_lock: an eventfd instead, of vhost-vdpa's; or -1 */
+	cpu_set_t affinity; /* irq_lock: irq_cb_affinity */
 };
 
 /* A range of the driver's own memory, as vhost-vdpa maps it. */
@@ -78,9 +81,8 @@ struct soft_vduse_map {
 /* memory_lock guards all of it; a driver's maps use the domain, which stays while attached. */
 struct soft_vduse_space {
 	struct dmamap_bounce *bounce;
-	struct soft_vduse_map *maps; /* they take the place of the bounce domain's ranges */
+	struct soft_vduse_map *maps; /* ranges beside those of the domain; they stay over a reset */
 	size_t n_maps;
-	bool mapped;	     /* with maps, or none of them */
 	bool umem;	     /* registered */
 	uint64_t umem_pages; /* charged */
 	struct soft_process *umem_process;
@@ -110,6 +112,7 @@ struct soft_vduse_device {
 	uint32_t n_queues, n_groups, n_spaces;
 	bool connected;			  /* vduse.lock: somebody has it open */
 	struct soft_vduse_driver *driver; /* vduse.lock: attached */
+	atomic_bool gone;		  /* destroyed */
 	struct soft_vduse_queue *queues;
 	_Atomic uint32_t *group_space; /* by group: which space it is in */
 
@@ -126,6 +129,8 @@ struct soft_vduse_device {
 	struct soft_vduse_messages to_read;   /* message_lock */
 	struct soft_vduse_messages to_answer; /* message_lock */
 	uint32_t message_id;		      /* message_lock */
+	uint64_t last_offered;		      /* message_lock */
+	unsigned message_cost;		      /* message_lock: of one in the socket, in bytes */
 	int link;			      /* message_lock: our end; -1: nobody has it open */
 	_Atomic uint64_t timeout_ms;	      /* 0: none */
 	atomic_bool broken;
@@ -149,6 +154,9 @@ void soft_vduse_put(struct soft_vduse_device *device);
 
 /* /sys/class/vduse/NAME/ATTRIBUTE, from NAME on; -ENOENT. */
 int soft_vduse_sysfs_open(struct soft_system *system, const char *rest);
+/* How many processors masks are of; all of them. */
+unsigned soft_vduse_cpus(void);
+void soft_vduse_cpus_all(cpu_set_t *mask);
 /* The @index-th name in /sys/class/vduse, "" past the end; false: another folder. */
 bool soft_vduse_list(
 	struct soft_system *system, const char *path, unsigned index, char name[VDUSE_NAME_MAX]);
@@ -158,6 +166,8 @@ int soft_vduse_device_open(
 	struct soft_vduse_device *device, int flags, struct soft_vduse_file **opened);
 /* What hangs up when nobody has the daemon's end of an open device; -ENOTSUP: another file. */
 int soft_vduse_watch(struct dmamap_system *system, int fd);
+/* Whether the device that is open there broke. */
+bool soft_vduse_fd_broken(struct dmamap_system *system, int fd);
 /* Back to how it was made, but for umem and the queues' sizes. */
 void soft_vduse_device_reset(struct soft_vduse_device *device);
 
@@ -193,6 +203,7 @@ void soft_vduse_umem_drop(struct soft_vduse_device *device);
  */
 struct soft_vduse_driver {
 	struct soft_vduse_device *device; /* with a reference */
+	unsigned as_kernel;		  /* DMAMAP_KERNEL(); 0: what is right */
 	atomic_bool bound;		  /* a virtio driver has it */
 };
 
@@ -211,6 +222,9 @@ void soft_vduse_set_config_callback(
 uint16_t soft_vduse_queue_size(struct soft_vduse_driver *driver, unsigned queue);
 void soft_vduse_set_queue(struct soft_vduse_driver *driver, unsigned queue, uint32_t num,
 	uint64_t desc, uint64_t avail, uint64_t used);
+/* irq_cb_affinity, as the driver spreads its queues. */
+void soft_vduse_set_queue_affinity(
+	struct soft_vduse_driver *driver, unsigned queue, const cpu_set_t *mask);
 /* @trigger: an eventfd that is signalled in the callback's place, or -1. */
 void soft_vduse_set_queue_callback(struct soft_vduse_driver *driver, unsigned queue,
 	const struct soft_vduse_callback *callback, int trigger);

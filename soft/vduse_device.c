@@ -29,6 +29,25 @@ static int get_features(struct soft_vduse_device *device, void *argument)
 	return soft_copy_out(argument, &features, sizeof(features), "features");
 }
 
+/* Page by page: where the caller's bytes end, zeros take the place of the rest, as in Linux. */
+static int copy_config(char *to, const char *user, uint32_t size, uint64_t page)
+{
+	int error = 0;
+
+	while (size && !error) {
+		uint32_t part = (uint32_t)(page - ((uintptr_t)user & (page - 1)));
+
+		part = part < size ? part : size;
+		error = soft_copy_in(to, user, part, "a configuration");
+		if (error)
+			memset(to, 0, size);
+		to += part;
+		user += part;
+		size -= part;
+	}
+	return error;
+}
+
 static int set_config(struct soft_vduse_device *device, void *argument)
 {
 	struct vduse_config_data data;
@@ -41,8 +60,8 @@ static int set_config(struct soft_vduse_device *device, void *argument)
 		return SOFT_REFUSE(vduse_config_data, EINVAL, NULL, data.offset, data.length,
 			device->config_size);
 	pthread_mutex_lock(&device->config_lock);
-	error = soft_copy_in((char *)device->config + data.offset, (char *)argument + sizeof(data),
-		data.length, "a configuration");
+	error = copy_config((char *)device->config + data.offset, (char *)argument + sizeof(data),
+		data.length, (uint64_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_unlock(&device->config_lock);
 	return error;
 }
@@ -279,6 +298,16 @@ int soft_vduse_device_open(
 	atomic_fetch_add(&device->refs, 1);
 	*out = opened;
 	return 0;
+}
+
+bool soft_vduse_fd_broken(struct dmamap_system *base, int fd)
+{
+	struct soft_file *file = soft_file_find(soft_system_from(base), fd);
+	bool broken = file && file->ops == &device_ops &&
+		      atomic_load(&((struct soft_vduse_file *)file)->device->broken);
+
+	soft_file_put(file);
+	return broken;
 }
 
 int soft_vduse_watch(struct dmamap_system *base, int fd)

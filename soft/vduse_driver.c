@@ -120,6 +120,7 @@ int dmamap_vdpa_attach(struct dmamap_system *base, const char *name,
 	if (!error) {
 		device->driver = &vdpa->driver;
 		vdpa->driver.device = device;
+		vdpa->driver.as_kernel = config->as_kernel;
 		atomic_fetch_add(&device->refs, 1);
 		*out = vdpa;
 	}
@@ -284,6 +285,16 @@ void soft_vduse_set_queue_callback(struct soft_vduse_driver *driver, unsigned in
 	soft_eventfd_put(&queue->trigger);
 	if (trigger >= 0)
 		queue->trigger = fcntl(trigger, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&queue->irq_lock);
+}
+
+void soft_vduse_set_queue_affinity(
+	struct soft_vduse_driver *driver, unsigned index, const cpu_set_t *mask)
+{
+	struct soft_vduse_queue *queue = &driver->device->queues[index];
+
+	pthread_mutex_lock(&queue->irq_lock);
+	queue->affinity = *mask;
 	pthread_mutex_unlock(&queue->irq_lock);
 }
 

@@ -32,7 +32,6 @@ void soft_vduse_spaces_destroy(struct soft_vduse_device *device)
 {
 	for (uint32_t i = 0; i < device->n_spaces; i++) {
 		unmap_all(&device->spaces[i]);
-		device->spaces[i].mapped = false;
 		dmamap_bounce_destroy(device->spaces[i].bounce);
 		device->spaces[i].bounce = NULL;
 	}
@@ -115,20 +114,24 @@ static int install_range(struct soft_vduse_device *device, int fd)
 	return installed;
 }
 
-static bool find_map(const struct soft_vduse_space *space, uint64_t start, uint64_t last,
+/* The lowest range of either kind. */
+static bool find_entry(const struct soft_vduse_space *space, uint64_t start, uint64_t last,
 	struct dmamap_iotlb_entry *entry, int *fd)
 {
+	bool found = dmamap_bounce_iotlb_find(space->bounce, start, last, entry);
+
+	*fd = dmamap_bounce_file(space->bounce);
 	for (size_t i = 0; i < space->n_maps; i++) {
 		const struct soft_vduse_map *map = &space->maps[i];
 
-		if (map->last < start || map->first > last)
+		if (map->last < start || map->first > last || (found && map->first > entry->first))
 			continue;
 		*entry = (struct dmamap_iotlb_entry){
 			map->first, map->last, map->offset, map->perm, false};
 		*fd = map->fd;
 		return true;
 	}
-	return false;
+	return found;
 }
 
 /* vduse_dev_iotlb_entry(); *@fd, when it is wanted, is a duplicate. */
@@ -138,7 +141,6 @@ static int find_range(struct soft_vduse_device *device, struct vduse_iotlb_entry
 	struct soft_vduse_space *space;
 	struct dmamap_iotlb_entry entry;
 	int error = 0, file;
-	bool found;
 
 	if (range->start > range->last)
 		return SOFT_REFUSE(vduse_range, EINVAL, NULL, range->start, range->last);
@@ -150,13 +152,7 @@ static int find_range(struct soft_vduse_device *device, struct vduse_iotlb_entry
 		error = SOFT_REFUSE(vduse_detached, EINVAL, device->name, range->asid);
 		goto unlock;
 	}
-	if (space->mapped) {
-		found = find_map(space, range->start, range->last, &entry, &file);
-	} else {
-		found = dmamap_bounce_iotlb_find(space->bounce, range->start, range->last, &entry);
-		file = dmamap_bounce_file(space->bounce);
-	}
-	if (!found) {
+	if (!find_entry(space, range->start, range->last, &entry, &file)) {
 		error = SOFT_REFUSE(unmap_nothing, EINVAL, NULL, range->start, range->last);
 		goto unlock;
 	}
@@ -249,6 +245,11 @@ static int replace_maps(struct soft_vduse_device *device, struct soft_vduse_spac
 
 	if (!own)
 		return SOFT_REFUSE(no_memory, ENOMEM, "the driver's maps", n);
+	if (n > DMAMAP_BOUNCE_IOTLB_MOST) {
+		error = SOFT_REFUSE(vduse_value, ENOSPC, "the number of ranges", n, 0,
+			DMAMAP_BOUNCE_IOTLB_MOST);
+		n = 0;
+	}
 	for (; made < n && !error; made++) {
 		own[made] = maps[made];
 		own[made].fd = fcntl(maps[made].fd, F_DUPFD_CLOEXEC, 0);
@@ -259,7 +260,6 @@ static int replace_maps(struct soft_vduse_device *device, struct soft_vduse_spac
 	}
 	pthread_mutex_lock(&device->memory_lock);
 	unmap_all(space);
-	space->mapped = true;
 	space->maps = own;
 	space->n_maps = made;
 	if (error)

@@ -21,6 +21,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,6 +31,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +48,14 @@ static struct soft_vduse_message *find_message(struct soft_vduse_messages *list,
 	return NULL;
 }
 
+/* What is not read yet, with the kernel's own part of it; each message counts alike. */
+static unsigned bytes_in_socket(const struct soft_vduse_device *device)
+{
+	int unread;
+
+	return ioctl(device->link, SIOCOUTQ, &unread) ? 0 : (unsigned)unread;
+}
+
 /* What is to be read goes into the socket, as far as there is room. */
 static void offer(struct soft_vduse_device *device)
 {
@@ -54,12 +65,18 @@ static void offer(struct soft_vduse_device *device)
 		return;
 	TAILQ_FOREACH(message, &device->to_read, entry)
 	{
+		bool empty;
+
 		if (message->offered)
 			continue;
+		empty = !device->message_cost && !bytes_in_socket(device);
 		if (send(device->link, &message->request, sizeof(message->request),
 			    MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			return;
-		message->offered = true;
+		message->offered = ++device->last_offered;
+		/* Or 0, if it was read already: then the next one says. */
+		if (empty)
+			device->message_cost = bytes_in_socket(device);
 	}
 }
 
@@ -69,19 +86,32 @@ static void was_read(struct soft_vduse_device *device, struct soft_vduse_message
 	TAILQ_INSERT_TAIL(&device->to_answer, message, entry);
 }
 
-/* An empty socket says that a program has read natively all that was offered. */
+static struct soft_vduse_message *first_offered(struct soft_vduse_device *device, unsigned *n)
+{
+	struct soft_vduse_message *message, *first = NULL;
+
+	*n = 0;
+	TAILQ_FOREACH(message, &device->to_read, entry)
+	{
+		*n += message->offered != 0;
+		if (message->offered && (!first || message->offered < first->offered))
+			first = message;
+	}
+	return first;
+}
+
+/* What the socket does not have any more, a program has read natively. */
 static void note_native_reads(struct soft_vduse_device *device)
 {
-	struct soft_vduse_message *message, *next;
-	int unread;
+	struct soft_vduse_message *message;
+	unsigned bytes, unread, offered;
 
-	if (device->link < 0 || ioctl(device->link, SIOCOUTQ, &unread) || unread)
+	if (device->link < 0)
 		return;
-	for (message = TAILQ_FIRST(&device->to_read); message; message = next) {
-		next = TAILQ_NEXT(message, entry);
-		if (message->offered)
-			was_read(device, message);
-	}
+	bytes = bytes_in_socket(device);
+	unread = device->message_cost ? bytes / device->message_cost : bytes ? UINT_MAX : 0;
+	while ((message = first_offered(device, &offered)) && offered > unread)
+		was_read(device, message);
 }
 
 static void complete(struct soft_vduse_device *device, struct soft_vduse_messages *list,
@@ -141,22 +171,27 @@ static bool wait_for_answer(struct soft_vduse_device *device, struct soft_vduse_
 
 int soft_vduse_ask(struct soft_vduse_device *device, struct soft_vduse_message *message)
 {
+	bool broken;
 	int error = 0;
 
 	pthread_mutex_lock(&device->message_lock);
-	if (!atomic_load(&device->broken)) {
+	broken = atomic_load(&device->broken);
+	if (!broken) {
 		message->request.request_id = device->message_id++;
 		TAILQ_INSERT_TAIL(&device->to_read, message, entry);
 		offer(device);
 		if (!wait_for_answer(device, message))
 			break_device(device);
-		if (message->response.result != VDUSE_REQ_RESULT_OK)
+	}
+	/* What was answered counts, though the device broke before we woke. */
+	if (broken || message->response.result != VDUSE_REQ_RESULT_OK) {
+		if (atomic_load(&device->broken))
+			error = SOFT_REFUSE(
+				vduse_broken, EIO, device->name, atomic_load(&device->timeout_ms));
+		else
 			error = SOFT_REFUSE(
 				vduse_refused, EIO, device->name, message->request.type);
 	}
-	if (atomic_load(&device->broken))
-		error = SOFT_REFUSE(
-			vduse_broken, EIO, device->name, atomic_load(&device->timeout_ms));
 	pthread_mutex_unlock(&device->message_lock);
 	return error;
 }
@@ -200,19 +235,28 @@ static void put_back(struct soft_vduse_device *device, uint32_t id)
 	if (message) {
 		TAILQ_REMOVE(&device->to_answer, message, entry);
 		TAILQ_INSERT_HEAD(&device->to_read, message, entry);
-		message->offered = false;
+		message->offered = 0;
 		offer(device);
 	}
 	pthread_mutex_unlock(&device->message_lock);
 }
 
-/* Until there is something to read; of a broken device, for ever. */
+/*
+ * Until there is something to read; of a broken device, for ever. Either call
+ * goes on after a signal whose handler says so (SA_RESTART), as a read does;
+ * poll(2) would not.
+ */
 static int wait_to_read(struct soft_vduse_file *file)
 {
-	struct pollfd end = {.fd = file->fd, .events = POLLIN};
-	bool broken = atomic_load(&file->device->broken);
+	const uint32_t never = 0;
+	char byte;
+	long waited;
 
-	if (poll(&end, broken ? 0 : 1, -1) < 0)
+	if (atomic_load(&file->device->broken))
+		waited = syscall(SYS_futex, &never, FUTEX_WAIT_PRIVATE, never, NULL, NULL, 0);
+	else
+		waited = recv(file->fd, &byte, sizeof(byte), MSG_PEEK);
+	if (waited < 0 && errno != EAGAIN)
 		return SOFT_REFUSE(
 			vduse_message_none, errno, file->device->name, file->device->key);
 	return 0;
@@ -448,7 +492,7 @@ void soft_vduse_disconnect(struct soft_vduse_device *device)
 	TAILQ_CONCAT(&device->to_answer, &device->to_read, entry);
 	TAILQ_CONCAT(&device->to_read, &device->to_answer, entry);
 	TAILQ_FOREACH(message, &device->to_read, entry)
-	message->offered = false;
+	message->offered = 0;
 	/* A fork may have it too, and would keep it there. */
 	if (device->system->vduse.epoll >= 0)
 		epoll_ctl(device->system->vduse.epoll, EPOLL_CTL_DEL, device->link, NULL);

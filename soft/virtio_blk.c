@@ -17,14 +17,24 @@
 
 #define BIT(n) (1ull << (n))
 
-/* What virtio-blk takes, and the ring with it. Only split rings are driven here. */
+/*
+ * What virtio-blk takes, and the ring with it (vring_transport_features()). Of
+ * NOTIFICATION_DATA a vDPA device gets no data, and ORDER_PLATFORM asks for the
+ * barriers that are there. Linux takes IN_ORDER and ZONED as well.
+ */
 #define DRIVEN                                                                                     \
 	(BIT(VIRTIO_BLK_F_SEG_MAX) | BIT(VIRTIO_BLK_F_SIZE_MAX) | BIT(VIRTIO_BLK_F_GEOMETRY) |     \
 		BIT(VIRTIO_BLK_F_RO) | BIT(VIRTIO_BLK_F_BLK_SIZE) | BIT(VIRTIO_BLK_F_FLUSH) |      \
 		BIT(VIRTIO_BLK_F_TOPOLOGY) | BIT(VIRTIO_BLK_F_MQ) | BIT(VIRTIO_BLK_F_DISCARD) |    \
 		BIT(VIRTIO_BLK_F_WRITE_ZEROES) | BIT(VIRTIO_BLK_F_SECURE_ERASE) |                  \
 		BIT(VIRTIO_RING_F_INDIRECT_DESC) | BIT(VIRTIO_RING_F_EVENT_IDX) |                  \
-		BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ACCESS_PLATFORM))
+		BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ACCESS_PLATFORM) |                          \
+		BIT(VIRTIO_F_RING_PACKED) | BIT(VIRTIO_F_ORDER_PLATFORM) |                         \
+		BIT(VIRTIO_F_NOTIFICATION_DATA))
+
+#define SEGMENT_SIZE	65536u /* BLK_MAX_SEGMENT_SIZE: where the disk says 0 */
+#define SEGMENT_LEAST	4096u  /* BLK_MIN_SEGMENT_SIZE */
+#define BLOCK_SIZE_MOST 65536u /* BLK_MAX_BLOCK_SIZE */
 
 static void add_status(struct dmamap_blk *blk, uint8_t status)
 {
@@ -52,7 +62,20 @@ static bool has(const struct dmamap_blk *blk, unsigned feature)
 	return blk->info.features & BIT(feature);
 }
 
-/* virtblk_read_limits() and init_vq() */
+/* What vdpa_dev_probe() has against a device, before its driver does anything. */
+static int check_device(struct soft_vduse_driver *driver)
+{
+	struct soft_vduse_device *device = driver->device;
+
+	if (device->device_id != VIRTIO_ID_BLOCK)
+		return SOFT_REFUSE(vduse_id, ENODEV, NULL, device->device_id);
+	for (uint32_t i = 0; i < device->n_queues; i++)
+		if (soft_vduse_queue_size(driver, i))
+			return 0;
+	return SOFT_REFUSE(vduse_queue_unset, EINVAL, device->name, 0);
+}
+
+/* init_vq() and virtblk_read_limits() */
 static int read_config(struct dmamap_blk *blk, const struct dmamap_blk_config *config)
 {
 	struct virtio_blk_config *is = &blk->config;
@@ -68,26 +91,77 @@ static int read_config(struct dmamap_blk *blk, const struct dmamap_blk_config *c
 	blk->unit = bounce.unit_size;
 	blk->largest = bounce.units * bounce.unit_size;
 	info->sectors = is->capacity;
-	info->block_size = has(blk, VIRTIO_BLK_F_BLK_SIZE) ? is->blk_size : SECTOR;
+	info->block_size = has(blk, VIRTIO_BLK_F_BLK_SIZE) && is->blk_size ? is->blk_size : SECTOR;
 	info->read_only = has(blk, VIRTIO_BLK_F_RO);
 	info->segments = has(blk, VIRTIO_BLK_F_SEG_MAX) && is->seg_max ? is->seg_max : 1;
-	info->segment_size = bounce.largest;
-	if (has(blk, VIRTIO_BLK_F_SIZE_MAX) && is->size_max < info->segment_size)
-		info->segment_size = is->size_max;
-	blk->n_queues = has(blk, VIRTIO_BLK_F_MQ) ? is->num_queues : 1;
-	if (!blk->n_queues || info->block_size < SECTOR ||
-		info->block_size & (info->block_size - 1))
-		return SOFT_REFUSE(vduse_value, EINVAL, "num_queues, beside a block size,",
-			blk->n_queues, 1, info->block_size);
 	/* Linux has it that all of a ring can be one request. */
 	if (info->segments > UINT16_MAX - 2)
 		info->segments = UINT16_MAX - 2;
+	info->segment_size = bounce.largest;
+	if (has(blk, VIRTIO_BLK_F_SIZE_MAX)) {
+		uint32_t most = is->size_max ? is->size_max : SEGMENT_SIZE;
+
+		info->segment_size = most < info->segment_size ? most : info->segment_size;
+	}
+	blk->n_queues = has(blk, VIRTIO_BLK_F_MQ) ? is->num_queues : 1;
+	if (!blk->n_queues)
+		return SOFT_REFUSE(vduse_value, EINVAL, "num_queues", 0, 1, UINT16_MAX);
 	if (config->queues && config->queues < blk->n_queues)
 		blk->n_queues = config->queues;
-	if (blk->n_queues > blk->driver->device->n_queues)
-		return SOFT_REFUSE(
-			vduse_queue, ENOENT, NULL, blk->n_queues, blk->driver->device->n_queues);
 	return 0;
+}
+
+/* virtblk_read_limits() and blk_validate_limits(), which see the disk when its queues are there. */
+static int check_limits(const struct dmamap_blk *blk)
+{
+	const struct virtio_blk_config *is = &blk->config;
+	uint32_t size = blk->info.block_size;
+	const struct {
+		const char *what;
+		uint64_t value;
+		bool good;
+	} erase[] = {
+		{"secure_erase_sector_alignment", is->secure_erase_sector_alignment,
+			is->secure_erase_sector_alignment},
+		{"max_secure_erase_sectors", is->max_secure_erase_sectors,
+			is->max_secure_erase_sectors},
+		{"max_secure_erase_seg", is->max_secure_erase_seg, is->max_secure_erase_seg},
+	};
+
+	for (unsigned i = 0; i < 3 && has(blk, VIRTIO_BLK_F_SECURE_ERASE); i++)
+		if (!erase[i].good)
+			return SOFT_REFUSE(vduse_value, EINVAL, erase[i].what, 0, 1, UINT32_MAX);
+	if (size < SECTOR || size > BLOCK_SIZE_MOST || size & (size - 1))
+		return SOFT_REFUSE(vduse_value, EINVAL, "blk_size", size, SECTOR, BLOCK_SIZE_MOST);
+	if (has(blk, VIRTIO_BLK_F_SIZE_MAX) && is->size_max && is->size_max < SEGMENT_LEAST)
+		return SOFT_REFUSE(
+			vduse_value, EINVAL, "size_max", is->size_max, SEGMENT_LEAST, UINT32_MAX);
+	return 0;
+}
+
+/*
+ * create_affinity_masks(): each queue has its part of the processors, as on a
+ * machine whose processors are all alike; where there are more queues than
+ * processors, the last ones have them all.
+ */
+static void spread(struct dmamap_blk *blk)
+{
+	unsigned cpus = soft_vduse_cpus(), first = 0;
+	unsigned groups = blk->n_queues < cpus ? blk->n_queues : cpus;
+	cpu_set_t mask;
+
+	for (unsigned i = 0; i < blk->n_queues; i++) {
+		unsigned n = cpus / groups + (i < cpus % groups);
+
+		if (i < groups) {
+			CPU_ZERO(&mask);
+			for (unsigned end = first + n; first < end; first++)
+				CPU_SET(first, &mask);
+		} else {
+			soft_vduse_cpus_all(&mask);
+		}
+		soft_vduse_set_queue_affinity(blk->driver, i, &mask);
+	}
 }
 
 static void config_changed(void *who)
@@ -113,16 +187,20 @@ static int start_queues(struct dmamap_blk *blk)
 	blk->info.queues = blk->n_queues;
 	if (!error) {
 		blk->info.queue_size = blk->queues[0].ring.num;
+		spread(blk);
 		soft_vduse_set_config_callback(blk->driver, &callback);
+		error = check_limits(blk);
+	}
+	if (!error) {
 		add_status(blk, VIRTIO_CONFIG_S_DRIVER_OK);
 		if (soft_vduse_get_status(blk->driver) & VIRTIO_CONFIG_S_DRIVER_OK)
 			return 0;
 		error = SOFT_REFUSE(
 			vduse_refused, ENODEV, blk->driver->device->name, VDUSE_SET_STATUS);
 	}
-	while (started--) {
-		blk_queue_stop(&blk->queues[started]);
-		blk_queue_destroy(&blk->queues[started]);
+	for (unsigned i = 0; i < started; i++) {
+		blk_queue_stop(&blk->queues[i]);
+		blk_queue_destroy(&blk->queues[i]);
 	}
 	free(blk->queues);
 	return error;
@@ -135,10 +213,10 @@ int dmamap_blk_probe(
 	struct soft_vduse_driver *driver = soft_vduse_driver_from(vdpa);
 	const struct dmamap_blk_config *config = given ? given : &usual;
 	struct dmamap_blk *blk;
-	int error;
+	int error = check_device(driver);
 
-	if (driver->device->device_id != VIRTIO_ID_BLOCK)
-		return SOFT_REFUSE(vduse_id, ENODEV, NULL, driver->device->device_id);
+	if (error)
+		return error;
 	if (atomic_exchange(&driver->bound, true))
 		return SOFT_REFUSE(vduse_bound, EBUSY, driver->device->name, driver->device->key);
 	blk = calloc(1, sizeof(*blk));
@@ -183,6 +261,12 @@ void dmamap_blk_remove(struct dmamap_blk *blk)
 	atomic_store(&blk->driver->bound, false);
 	free(blk->queues);
 	free(blk);
+}
+
+void dmamap_blk_break(struct dmamap_blk *blk)
+{
+	for (unsigned i = 0; i < blk->n_queues; i++)
+		blk_queue_break(&blk->queues[i]);
 }
 
 void dmamap_blk_info(const struct dmamap_blk *blk, struct dmamap_blk_info *info)

@@ -14,8 +14,8 @@
 struct blk_state {
 	struct virtio_blk_outhdr header;
 	struct virtio_blk_discard_write_zeroes range;
-	struct vring_desc few[FEW_PIECES];
-	struct vring_desc *table; /* few, or allocated */
+	union soft_ring_desc few[FEW_PIECES];
+	union soft_ring_desc *table; /* few, or allocated */
 	struct dmamap_blk_request *next;
 	void *data;
 	uint32_t size, segment;
@@ -66,6 +66,8 @@ struct dmamap_blk {
 
 /* soft/virtio_blk_queue.c. */
 int blk_queue_start(struct dmamap_blk *blk, unsigned index);
+/* No request waits for the device any more. */
+void blk_queue_break(struct blk_queue *queue);
 /* The device was reset. All that is left ends with -EIO. */
 void blk_queue_stop(struct blk_queue *queue);
 /* Its ring goes too. */

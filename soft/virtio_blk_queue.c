@@ -95,10 +95,10 @@ static void tell(struct blk_queue *queue, bool wanted)
 		soft_vduse_kick(queue->blk->driver, queue->index);
 }
 
-/* A full ring is told in any case (virtqueue_add_split()). Lock held. */
-static bool kick_wanted(struct blk_queue *queue, int error)
+/* Lock held. */
+static bool kick_wanted(struct blk_queue *queue)
 {
-	bool wanted = soft_ring_kick_wanted(&queue->ring) || error == -ENOSPC;
+	bool wanted = soft_ring_kick_wanted(&queue->ring);
 
 	queue->counters.kicks += wanted;
 	return wanted;
@@ -114,7 +114,7 @@ void blk_queue_submit(struct blk_queue *queue, struct dmamap_blk_request *reques
 	first = !queue->waiting.first;
 	if (first) {
 		error = try(queue, request);
-		kick = kick_wanted(queue, error);
+		kick = kick_wanted(queue);
 	}
 	if (!first || error)
 		append(&queue->waiting, request);
@@ -142,7 +142,7 @@ static bool try_waiting(struct blk_queue *queue)
 		/* Ended ones were linked anew. */
 		queue->waiting.first = next;
 	}
-	return kick_wanted(queue, error);
+	return kick_wanted(queue);
 }
 
 /* --------------------------------------------------------------- completing */
@@ -298,23 +298,32 @@ int blk_queue_start(struct dmamap_blk *blk, unsigned index)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&queue->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	soft_vduse_set_queue_callback(blk->driver, index, &callback, -1);
 	error = soft_ring_create(&queue->ring, blk->driver, index, blk->info.features);
 	if (error)
 		goto free_queue;
+	soft_vduse_set_queue_callback(blk->driver, index, &callback, -1);
 	error = -pthread_create(&queue->thread, NULL, serve, queue);
 	if (!error)
 		return 0;
 	error = SOFT_REFUSE(no_memory, ENOMEM, "a queue's thread", index);
-	soft_ring_destroy(&queue->ring);
-free_queue:
 	callback = (struct soft_vduse_callback){0};
 	soft_vduse_set_queue_callback(blk->driver, index, &callback, -1);
+	soft_ring_destroy(&queue->ring);
+free_queue:
 	pthread_cond_destroy(&queue->wake);
 	pthread_mutex_destroy(&queue->wake_lock);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue->pieces);
 	return error;
+}
+
+void blk_queue_break(struct blk_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->ring.bad = true;
+	take_back(queue, &queue->ended);
+	pthread_mutex_unlock(&queue->lock);
+	wake(queue);
 }
 
 void blk_queue_stop(struct blk_queue *queue)

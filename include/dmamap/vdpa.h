@@ -11,6 +11,10 @@
  *	dmamap_blk_remove()	the driver goes
  *	dmamap_vdpa_detach()	as "vdpa dev del NAME" does
  *
+ * In virtio-blk's place dmamap_vhost_open() takes a device of any kind, as a
+ * program does that opens /dev/vhost-vdpa-N: it gives the daemon memory of its
+ * own, asks how far it has got, and suspends it.
+ *
  * All of them but submit and wait ask the daemon and wait for its answer, so
  * that it is served by another thread, or another process.
  *
@@ -30,6 +34,7 @@ extern "C" {
 
 struct dmamap_vdpa;
 struct dmamap_blk;
+struct dmamap_vhost;
 
 /* ---------------------------------------------------------------- device */
 
@@ -38,7 +43,8 @@ struct dmamap_blk;
  * brackets.
  * @as_kernel: DMAMAP_KERNEL(7, 3) has that release's faults and leaves bytes of
  *	ended mappings in the bounce buffer; (6, 12) the latter, and units of a
- *	page [what is right]
+ *	page. With either a request that finds no room in the bounce buffer ends
+ *	with -EIO where its ring is packed [what is right]
  * @page_shift: log2 of the driver's page [the machine's]
  * @unit_shift: log2 of the bounce unit: 12 or @page_shift [as @as_kernel has
  *	it; 12]
@@ -89,7 +95,7 @@ DMAMAP_API struct dmamap_bounce *dmamap_vdpa_bounce(struct dmamap_vdpa *vdpa, un
  * struct dmamap_blk_config - How the driver works. 0 takes the value in brackets.
  * @queues: how many it uses, at most [all that the disk has]
  * @refuse: features, as bits of virtio, that it does not take though it could
- *	(INDIRECT_DESC is bit 28, EVENT_IDX bit 29) [none]
+ *	(INDIRECT_DESC is bit 28, EVENT_IDX 29, RING_PACKED 34) [none]
  */
 struct dmamap_blk_config {
 	unsigned queues;
@@ -99,13 +105,15 @@ struct dmamap_blk_config {
 /**
  * dmamap_blk_probe() - The virtio-blk driver takes the device.
  *
- * It drives split rings; it goes through the device's reset, ACKNOWLEDGE,
- * DRIVER, FEATURES_OK and DRIVER_OK as virtio's core, virtio-vdpa and
- * virtio-blk of Linux 7.3 do, and starts one thread a queue for its completions.
+ * It drives packed rings where they are offered, else split ones; it goes
+ * through the device's reset, ACKNOWLEDGE, DRIVER, FEATURES_OK and DRIVER_OK as
+ * virtio's core, virtio-vdpa and virtio-blk of Linux 7.3 do, and starts one
+ * thread a queue for its completions.
  *
  * Return: 0; -ENODEV it is no block device, or its daemon refused the features
  * or did not answer; -EBUSY a driver has it; -EINVAL a configuration that
- * cannot be; -ENOMEM no memory, or none for the rings.
+ * cannot be, or no queue has a size; -ENOENT the configuration has more queues
+ * than the device; -ENOMEM no memory, or none for the rings.
  */
 DMAMAP_API int dmamap_blk_probe(
 	struct dmamap_vdpa *vdpa, const struct dmamap_blk_config *config, struct dmamap_blk **blk);
@@ -115,6 +123,14 @@ DMAMAP_API int dmamap_blk_probe(
  * are left end with -EIO. NULL is fine.
  */
 DMAMAP_API void dmamap_blk_remove(struct dmamap_blk *blk);
+
+/**
+ * dmamap_blk_break() - The disk is taken to be gone, as Linux's
+ * virtio_break_device() has it: requests that are under way, and all that come,
+ * end with -EIO. A daemon that died or hangs keeps nobody waiting then. Any
+ * thread may call it, beside submits; what is left is dmamap_blk_remove().
+ */
+DMAMAP_API void dmamap_blk_break(struct dmamap_blk *blk);
 
 /**
  * struct dmamap_blk_info - What the disk is.
@@ -285,6 +301,159 @@ struct dmamap_blk_result {
  */
 DMAMAP_API int dmamap_blk_load(struct dmamap_blk *blk, const struct dmamap_blk_load *load,
 	struct dmamap_blk_result *result);
+
+/* ------------------------------------------------- memory of the driver's own */
+
+/**
+ * dmamap_vhost_open() - Take the device, as the user of /dev/vhost-vdpa-N: the
+ * device is reset. Calls may come from any thread; one that asks the daemon
+ * holds up the others.
+ *
+ * Return: 0; -EBUSY a driver has it; -EIO the daemon refused the reset, or is
+ * broken; -ENOMEM.
+ */
+DMAMAP_API int dmamap_vhost_open(struct dmamap_vdpa *vdpa, struct dmamap_vhost **vhost);
+
+/**
+ * dmamap_vhost_close() - Reset the device and give it back. As in Linux the
+ * daemon is not told that the maps are gone; they are in its IOTLB until another
+ * driver maps something, or the device is attached anew. NULL is fine.
+ */
+DMAMAP_API void dmamap_vhost_close(struct dmamap_vhost *vhost);
+
+/**
+ * struct dmamap_vhost_info - What the device is.
+ * @device_id: virtio's number of its kind
+ * @features: offered, as bits of virtio
+ * @config_size: bytes of its configuration
+ * @queues, @groups, @spaces: how many of each
+ * @queue_size: how large a queue may be, at most
+ * @status: as it is now
+ */
+struct dmamap_vhost_info {
+	uint32_t device_id;
+	uint64_t features;
+	uint32_t config_size;
+	unsigned queues;
+	unsigned groups;
+	unsigned spaces;
+	unsigned queue_size;
+	uint8_t status;
+};
+
+DMAMAP_API void dmamap_vhost_info(struct dmamap_vhost *vhost, struct dmamap_vhost_info *info);
+
+/**
+ * dmamap_vhost_set_status() - SET_STATUS of it; 0 resets the device. One that
+ * the daemon refuses is not an error: look whether it was taken.
+ *
+ * Return: 0; -EINVAL bits are missing that were set; -EIO of a reset, which
+ * takes place all the same.
+ */
+DMAMAP_API int dmamap_vhost_set_status(struct dmamap_vhost *vhost, uint8_t status);
+
+/** dmamap_vhost_set_features() - Any bits: the daemon's to refuse, with
+ * FEATURES_OK. Return: 0; -EBUSY that is set already. */
+DMAMAP_API int dmamap_vhost_set_features(struct dmamap_vhost *vhost, uint64_t features);
+
+/** dmamap_vhost_get_config() - A part of it. Return: 0; -EINVAL it has no such part. */
+DMAMAP_API int dmamap_vhost_get_config(
+	struct dmamap_vhost *vhost, uint32_t offset, void *to, uint32_t size);
+
+/** dmamap_vhost_set_config_call() - An eventfd for its interrupt, -1: none; a
+ * reset takes it away. Return: 0; -EBADF, -EINVAL no eventfd. */
+DMAMAP_API int dmamap_vhost_set_config_call(struct dmamap_vhost *vhost, int call);
+
+/**
+ * struct dmamap_vhost_map - A range of the driver's memory.
+ * @first, @last: IOVAs, both included
+ * @fd, @offset: the file that it is in, and where; the file is duplicated
+ * @prot: what the daemon may do: DMAMAP_READ, DMAMAP_WRITE, or both
+ */
+struct dmamap_vhost_map {
+	uint64_t first;
+	uint64_t last;
+	int fd;
+	uint64_t offset;
+	unsigned prot;
+};
+
+/**
+ * dmamap_vhost_map() - Show the daemon a range more: UPDATE_IOTLB, unless within
+ * a batch.
+ * @space: which address space; 0 for most devices
+ *
+ * Return: 0; -EINVAL no such space, another one's batch, a range or @prot that
+ * cannot be; -EEXIST it overlaps one that is there; -ENOSPC there are 2048; -EIO
+ * the daemon refused it, and sees nothing now; -EBADF, -ENOMEM, -EMFILE.
+ */
+DMAMAP_API int dmamap_vhost_map(
+	struct dmamap_vhost *vhost, uint32_t space, const struct dmamap_vhost_map *map);
+
+/** dmamap_vhost_unmap() - Take all ranges away that have a byte in @first to
+ * @last: UPDATE_IOTLB, unless within a batch, whose answer does not matter.
+ *
+ * Return: 0; -EINVAL nothing was ever mapped there, or another one's batch. */
+DMAMAP_API int dmamap_vhost_unmap(
+	struct dmamap_vhost *vhost, uint32_t space, uint64_t first, uint64_t last);
+
+/** dmamap_vhost_batch() - Begin a batch of maps and unmaps of a space, or end it
+ * with one UPDATE_IOTLB, whose answer does not matter. Return: as unmap. */
+DMAMAP_API int dmamap_vhost_batch(struct dmamap_vhost *vhost, uint32_t space, bool begin);
+
+/**
+ * dmamap_vhost_set_group_space() - Move a group of queues: SET_VQ_GROUP_ASID.
+ *
+ * Return: 0; -EINVAL there is no such group or space, or the device's API is of
+ * version 0; -ENOBUFS there are not even so many queues; -EBUSY DRIVER_OK is
+ * set; -EIO the daemon refused.
+ */
+DMAMAP_API int dmamap_vhost_set_group_space(
+	struct dmamap_vhost *vhost, unsigned group, uint32_t space);
+
+/**
+ * struct dmamap_vhost_queue - Where the driver has a queue.
+ * @size: entries; a power of two
+ * @descriptors, @driver, @device: IOVAs of its areas
+ * @available, @used: where to start; as in struct dmamap_virtqueue_config
+ * @call: an eventfd for its interrupts, -1: none
+ */
+struct dmamap_vhost_queue {
+	uint32_t size;
+	uint64_t descriptors;
+	uint64_t driver;
+	uint64_t device;
+	uint16_t available;
+	uint16_t used;
+	int call;
+};
+
+/** dmamap_vhost_set_queue() - Return: 0; -ENOBUFS there is no such queue; -EINVAL
+ * a size that cannot be, or DRIVER_OK is set and it is not suspended; -EBADF or
+ * -EINVAL @call is no eventfd. */
+DMAMAP_API int dmamap_vhost_set_queue(
+	struct dmamap_vhost *vhost, unsigned queue, const struct dmamap_vhost_queue *is);
+
+/** dmamap_vhost_get_queue() - How far the daemon has got: GET_VQ_STATE. Of a split
+ * ring @used is told as @available is.
+ *
+ * Return: 0; -ENOBUFS there is no such queue; -EIO the daemon refused. */
+DMAMAP_API int dmamap_vhost_get_queue(
+	struct dmamap_vhost *vhost, unsigned queue, uint16_t *available, uint16_t *used);
+
+/** dmamap_vhost_enable() - A queue is ready, or is not any more; with
+ * VDUSE_F_QUEUE_READY a daemon that refuses breaks the device. Return: 0; -ENOBUFS. */
+DMAMAP_API int dmamap_vhost_enable(struct dmamap_vhost *vhost, unsigned queue, bool on);
+
+/** dmamap_vhost_kick() - Tell the daemon to look at a queue. Return: 0; -ENOBUFS. */
+DMAMAP_API int dmamap_vhost_kick(struct dmamap_vhost *vhost, unsigned queue);
+
+/** dmamap_vhost_suspend() - SUSPEND: no kicks or interrupts until a reset. Without
+ * DRIVER_OK nothing is done.
+ *
+ * Return: 0; -EOPNOTSUPP the device was made without VDUSE_F_SUSPEND; -EIO the
+ * daemon refused. */
+DMAMAP_API int dmamap_vhost_suspend(struct dmamap_vhost *vhost);
 
 #ifdef __cplusplus
 }

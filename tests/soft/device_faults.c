@@ -61,7 +61,8 @@ static void live(const int *fds)
 	strcpy(function.bdf, "0000:01:00.0");
 	machine.devices = &function;
 	machine.n_devices = 1;
-	FAULTS_MUST(dmamap_system_soft(&machine, &rig.system, NULL));
+	FAULTS_MUST(dmamap_system_soft(&machine, &rig.soft, NULL));
+	rig.system = rig.soft;
 	rig.container = FAULTS_MUST(rig_open(&rig, "/dev/iommu"));
 	rig.device = FAULTS_MUST(rig_open(&rig, "/dev/vfio/devices/vfio0"));
 	FAULTS_MUST(rig_bind(&rig, rig.device, rig.container, &id));

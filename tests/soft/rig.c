@@ -4,6 +4,66 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+
+/* A system for other processes; here that is this one. */
+static struct {
+	struct dmamap_soft_server *server; /* NULL: it is not served */
+	char folder[32];
+	/* Of the last call that was refused, whoever made it. */
+	pthread_mutex_t lock;
+	char reason[64];    /* lock */
+	char sentence[400]; /* lock */
+} served = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(void *who, const struct dmamap_soft_refusal *refusal)
+{
+	(void)who;
+	pthread_mutex_lock(&served.lock);
+	served.reason[0] = served.sentence[0] = '\0';
+	if (refusal->reason) {
+		snprintf(served.reason, sizeof(served.reason), "%s", refusal->reason->kind->name);
+		dmamap_reason_format(refusal->reason, served.sentence, sizeof(served.sentence));
+	}
+	pthread_mutex_unlock(&served.lock);
+}
+
+static void forget_reason(void)
+{
+	pthread_mutex_lock(&served.lock);
+	served.reason[0] = served.sentence[0] = '\0';
+	pthread_mutex_unlock(&served.lock);
+}
+
+/* A copy of @from, for this thread. */
+static const char *copy_reason(const char *from)
+{
+	static _Thread_local char text[400];
+
+	pthread_mutex_lock(&served.lock);
+	snprintf(text, sizeof(text), "%s", from);
+	pthread_mutex_unlock(&served.lock);
+	return text;
+}
+
+static void serve(struct rig *rig)
+{
+	char path[48];
+
+	strcpy(served.folder, "/tmp/dmamap-rig-XXXXXX");
+	assert_non_null(mkdtemp(served.folder));
+	snprintf(path, sizeof(path), "%s/socket", served.folder);
+	assert_int_equal(dmamap_soft_serve(rig->soft, path, hear, NULL, &served.server), 0);
+	assert_int_equal(dmamap_system_remote(path, &rig->system), 0);
+}
+
+static void serve_end(struct rig *rig)
+{
+	dmamap_system_destroy(rig->system);
+	dmamap_soft_serve_end(served.server);
+	served.server = NULL;
+	assert_int_equal(rmdir(served.folder), 0);
+}
 
 void rig_start(struct rig *rig, const struct dmamap_machine *machine)
 {
@@ -16,7 +76,10 @@ void rig_start(struct rig *rig, const struct dmamap_machine *machine)
 		machine = &without_limit;
 	}
 	*rig = (struct rig){.container = -1, .group = -1, .device = -1};
-	assert_int_equal(dmamap_system_soft(machine, &rig->system, &why), 0);
+	assert_int_equal(dmamap_system_soft(machine, &rig->soft, &why), 0);
+	rig->system = rig->soft;
+	if (getenv("DMAMAP_RIG"))
+		serve(rig);
 }
 
 void rig_start_iommus(struct rig *rig, const struct dmamap_machine_iommu *iommus, unsigned n,
@@ -47,12 +110,15 @@ void rig_stop(struct rig *rig)
 	rig_close(rig, &rig->device);
 	rig_close(rig, &rig->group);
 	rig_close(rig, &rig->container);
-	dmamap_system_destroy(rig->system);
-	rig->system = NULL;
+	if (served.server)
+		serve_end(rig);
+	dmamap_system_destroy(rig->soft);
+	rig->system = rig->soft = NULL;
 }
 
 int rig_open(struct rig *rig, const char *path)
 {
+	forget_reason();
 	return rig->system->ops->open(rig->system, path, O_RDWR);
 }
 
@@ -65,6 +131,7 @@ void rig_close(struct rig *rig, int *fd)
 
 int rig_ioctl(struct rig *rig, int fd, unsigned long request, void *argument)
 {
+	forget_reason();
 	return rig->system->ops->ioctl(rig->system, fd, request, argument);
 }
 
@@ -72,7 +139,9 @@ const char *rig_reason(struct rig *rig)
 {
 	struct dmamap_reason reason = {0};
 
-	return rig->system->ops->reason(rig->system, &reason) ? "" : reason.kind->name;
+	if (rig->system->ops->reason(rig->system, &reason))
+		return copy_reason(served.reason);
+	return reason.kind->name;
 }
 
 const char *rig_sentence(struct rig *rig)
@@ -80,7 +149,8 @@ const char *rig_sentence(struct rig *rig)
 	static _Thread_local char text[400];
 	struct dmamap_reason reason = {0};
 
-	rig->system->ops->reason(rig->system, &reason);
+	if (rig->system->ops->reason(rig->system, &reason) && served.server)
+		return copy_reason(served.sentence);
 	dmamap_reason_format(&reason, text, sizeof(text));
 	return text;
 }

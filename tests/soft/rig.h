@@ -29,13 +29,15 @@
 /* One system and one device open in it; what is not open is -1. */
 struct rig {
 	struct dmamap_system *system;
-	int container; /* or the IOMMUFD */
+	struct dmamap_system *soft; /* the same, unless it is served: what drivers attach to */
+	int container;		    /* or the IOMMUFD */
 	int group;
 	int device;
 	uint32_t ioas;
 };
 
-/* A system alone; NULL: the default machine, without a limit on locked memory, so that a test
+/* A system alone; with DMAMAP_RIG=served in the environment, calls come to it by way of a server.
+ * NULL: the default machine, without a limit on locked memory, so that a test
  * needs no privilege. Fails the test when it cannot be. */
 void rig_start(struct rig *rig, const struct dmamap_machine *machine);
 /* A machine of four groups: 7 is behind the first IOMMU, 8

@@ -83,6 +83,60 @@ static bool gather(
 	return false;
 }
 
+static bool is_packed(const struct daemon *daemon)
+{
+	return daemon->negotiated & BIT(VIRTIO_F_RING_PACKED);
+}
+
+/* Whose flags show that the driver has put it there. */
+static bool is_available(const struct daemon_queue *queue)
+{
+	uint16_t flags = __atomic_load_n(&queue->packed[queue->last_avail].flags, __ATOMIC_ACQUIRE);
+
+	return (flags >> VRING_PACKED_DESC_F_AVAIL & 1) == queue->wrap &&
+	       (flags >> VRING_PACKED_DESC_F_USED & 1) != queue->wrap;
+}
+
+static bool has_more(struct daemon *daemon, const struct daemon_queue *queue)
+{
+	if (atomic_load(&daemon->holds))
+		return false;
+	if (is_packed(daemon))
+		return is_available(queue);
+	return __atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) != queue->last_avail;
+}
+
+static void add_packed(struct buffer *buffer, const struct vring_packed_desc *desc)
+{
+	if (buffer->n < LENGTH(buffer->pieces))
+		buffer->pieces[buffer->n++] = (struct vring_desc){
+			desc->addr, desc->len, desc->flags & VRING_DESC_F_WRITE, 0};
+}
+
+/* The next chain of a packed ring: how many descriptors it has there, and its id. */
+static unsigned gather_packed(
+	struct daemon *daemon, struct daemon_queue *queue, struct buffer *buffer, uint16_t *id)
+{
+	const struct vring_packed_desc *desc, *table;
+	unsigned n = 0, place = queue->last_avail;
+
+	buffer->n = 0;
+	do {
+		desc = &queue->packed[place];
+		*id = desc->id;
+		place = (place + 1) % queue->num;
+		n++;
+		if (!(desc->flags & VRING_DESC_F_INDIRECT)) {
+			add_packed(buffer, desc);
+			continue;
+		}
+		table = at(daemon, desc->addr, desc->len);
+		for (unsigned i = 0; table && i < desc->len / sizeof(*table); i++)
+			add_packed(buffer, &table[i]);
+	} while (desc->flags & VRING_DESC_F_NEXT && n < queue->num);
+	return n;
+}
+
 static uint8_t zero_ranges(struct daemon *daemon, const uint8_t *data, uint32_t size)
 {
 	struct virtio_blk_discard_write_zeroes range;
@@ -157,59 +211,119 @@ static uint32_t serve(struct daemon *daemon, struct buffer *buffer)
 
 /* -------------------------------------------------------------------- rings */
 
+static void interrupt(struct daemon *daemon, unsigned index, bool wanted)
+{
+	uint32_t which = index;
+
+	if (wanted)
+		ask(daemon, VDUSE_VQ_INJECT_IRQ, &which);
+}
+
 static void put_used(struct daemon *daemon, unsigned index, uint16_t head, uint32_t length)
 {
 	struct daemon_queue *queue = &daemon->queues[index];
 	uint16_t before = queue->used->idx, now = (uint16_t)(before + 1);
 	struct vring_used_elem *used = &queue->used->ring[before % queue->num];
 	const uint16_t *event = &queue->avail->ring[queue->num];
-	uint32_t which = index;
-	bool wanted;
 
 	used->id = atomic_load(&daemon->lies) ? queue->num + 5u : head;
 	used->len = length;
 	__atomic_store_n(&queue->used->idx, now, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (daemon->negotiated & BIT(VIRTIO_RING_F_EVENT_IDX))
-		wanted = vring_need_event(__atomic_load_n(event, __ATOMIC_ACQUIRE), now, before);
+		interrupt(daemon, index,
+			vring_need_event(__atomic_load_n(event, __ATOMIC_ACQUIRE), now, before));
 	else
-		wanted = !(__atomic_load_n(&queue->avail->flags, __ATOMIC_ACQUIRE) &
-			   VRING_AVAIL_F_NO_INTERRUPT);
-	if (wanted)
-		ask(daemon, VDUSE_VQ_INJECT_IRQ, &which);
+		interrupt(daemon, index,
+			!(__atomic_load_n(&queue->avail->flags, __ATOMIC_ACQUIRE) &
+				VRING_AVAIL_F_NO_INTERRUPT));
+}
+
+/* @n descriptors from the place on. */
+static void put_used_packed(
+	struct daemon *daemon, unsigned index, uint16_t id, unsigned n, uint32_t length)
+{
+	struct daemon_queue *queue = &daemon->queues[index];
+	struct vring_packed_desc *used = &queue->packed[queue->last_avail];
+	uint16_t before = queue->last_avail, flags, event;
+
+	used->id = atomic_load(&daemon->lies) ? (uint16_t)(queue->num + 5) : id;
+	used->len = length;
+	flags = queue->wrap ? 1u << VRING_PACKED_DESC_F_AVAIL | 1u << VRING_PACKED_DESC_F_USED : 0;
+	__atomic_store_n(&used->flags, flags, __ATOMIC_RELEASE);
+	queue->last_avail = (uint16_t)(queue->last_avail + n);
+	if (queue->last_avail >= queue->num) {
+		queue->last_avail = (uint16_t)(queue->last_avail - queue->num);
+		queue->wrap = !queue->wrap;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	flags = __atomic_load_n(&queue->driver->flags, __ATOMIC_ACQUIRE);
+	event = __atomic_load_n(&queue->driver->off_wrap, __ATOMIC_RELAXED);
+	if (flags != VRING_PACKED_EVENT_FLAG_DESC) {
+		interrupt(daemon, index, flags != VRING_PACKED_EVENT_FLAG_DISABLE);
+		return;
+	}
+	/* The event's place, on the scale of this round. */
+	n = event & 0x7fff;
+	if (event >> 15 != queue->wrap)
+		n -= queue->num;
+	if (before > queue->last_avail)
+		before = (uint16_t)(before - queue->num);
+	interrupt(daemon, index, vring_need_event((uint16_t)n, queue->last_avail, before));
+}
+
+static void serve_next(struct daemon *daemon, unsigned index)
+{
+	struct daemon_queue *queue = &daemon->queues[index];
+	struct buffer buffer;
+	uint32_t length = 0;
+	uint16_t head;
+	unsigned n = 0;
+	bool good;
+
+	atomic_fetch_add(&daemon->requests, 1);
+	if (atomic_load(&daemon->delay_us))
+		usleep((useconds_t)atomic_load(&daemon->delay_us));
+	if (is_packed(daemon)) {
+		n = gather_packed(daemon, queue, &buffer, &head);
+		good = buffer.n;
+	} else {
+		head = queue->avail->ring[queue->last_avail++ % queue->num];
+		good = gather(daemon, queue, head, &buffer);
+	}
+	if (good)
+		length = serve(daemon, &buffer);
+	else
+		atomic_fetch_add(&daemon->malformed, 1);
+	if (is_packed(daemon))
+		put_used_packed(daemon, index, head, n, length);
+	else
+		put_used(daemon, index, head, length);
 }
 
 static void serve_queue(struct daemon *daemon, unsigned index)
 {
 	struct daemon_queue *queue = &daemon->queues[index];
-	uint16_t *event = (uint16_t *)(void *)&queue->used->ring[queue->num];
-	struct buffer buffer;
 
 	do {
-		while (!atomic_load(&daemon->holds) &&
-			__atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) !=
-				queue->last_avail) {
-			uint16_t head = queue->avail->ring[queue->last_avail % queue->num];
-			uint32_t length = 0;
-
-			queue->last_avail++;
-			atomic_fetch_add(&daemon->requests, 1);
-			if (atomic_load(&daemon->delay_us))
-				usleep((useconds_t)atomic_load(&daemon->delay_us));
-			if (gather(daemon, queue, head, &buffer))
-				length = serve(daemon, &buffer);
-			else
-				atomic_fetch_add(&daemon->malformed, 1);
-			put_used(daemon, index, head, length);
+		while (has_more(daemon, queue))
+			serve_next(daemon, index);
+		if (!is_packed(daemon)) {
+			__atomic_store_n((uint16_t *)(void *)&queue->used->ring[queue->num],
+				queue->last_avail, __ATOMIC_RELEASE);
+		} else if (daemon->negotiated & BIT(VIRTIO_RING_F_EVENT_IDX)) {
+			__atomic_store_n(&queue->device->off_wrap,
+				(uint16_t)(queue->last_avail | queue->wrap << 15),
+				__ATOMIC_RELEASE);
+			__atomic_store_n(&queue->device->flags, VRING_PACKED_EVENT_FLAG_DESC,
+				__ATOMIC_RELEASE);
 		}
-		__atomic_store_n(event, queue->last_avail, __ATOMIC_RELEASE);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	} while (!atomic_load(&daemon->holds) &&
-		 __atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) != queue->last_avail);
+	} while (has_more(daemon, queue));
 }
 
-/* Where the driver put a queue; what the one before us did not finish is done again. */
-static void take_queue(struct daemon *daemon, unsigned index)
+/* Where the driver put a queue; what the one before us did not finish is done @again. */
+static void take_queue(struct daemon *daemon, unsigned index, bool again)
 {
 	struct daemon_queue *queue = &daemon->queues[index];
 	struct vduse_vq_info info = {.index = index};
@@ -221,10 +335,16 @@ static void take_queue(struct daemon *daemon, unsigned index)
 		return;
 	queue->num = (uint16_t)info.num;
 	queue->desc = at(daemon, info.desc_addr, info.num * sizeof(struct vring_desc));
-	queue->avail = at(daemon, info.driver_addr, 6 + 2ull * info.num);
-	queue->used = at(daemon, info.device_addr, 6 + 8ull * info.num);
+	queue->avail = at(daemon, info.driver_addr, is_packed(daemon) ? 4 : 6 + 2ull * info.num);
+	queue->used = at(daemon, info.device_addr, is_packed(daemon) ? 4 : 6 + 8ull * info.num);
 	assert_true(queue->desc && queue->avail && queue->used);
-	queue->last_avail = queue->used->idx;
+	if (!is_packed(daemon)) {
+		queue->last_avail = queue->used->idx;
+	} else if (!again) {
+		queue->last_avail = info.packed.last_avail_idx;
+		queue->wrap = info.packed.last_avail_counter;
+	}
+	queue->live = true;
 	if (queue->kick < 0)
 		queue->kick = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	kick.fd = queue->kick;
@@ -237,7 +357,7 @@ static void drop_queues(struct daemon *daemon)
 		if (daemon->queues[i].kick >= 0)
 			close(daemon->queues[i].kick);
 		daemon->queues[i].kick = -1;
-		daemon->queues[i].used = NULL;
+		daemon->queues[i].live = false;
 	}
 	forget_maps(daemon);
 }
@@ -251,7 +371,7 @@ static void set_status(struct daemon *daemon, uint8_t status, struct vduse_dev_r
 		response->result = VDUSE_REQ_RESULT_FAILED;
 	else if (status & VIRTIO_CONFIG_S_DRIVER_OK)
 		for (unsigned i = 0; i < daemon->n_queues; i++)
-			take_queue(daemon, i);
+			take_queue(daemon, i, false);
 	else if (!status)
 		drop_queues(daemon);
 }
@@ -285,6 +405,13 @@ static void answer(struct daemon *daemon)
 		break;
 	case VDUSE_UPDATE_IOTLB:
 		forget_maps(daemon);
+		if (atomic_load(&daemon->refuses_maps))
+			response.result = VDUSE_REQ_RESULT_FAILED;
+		break;
+	case VDUSE_SET_VQ_READY:
+		atomic_store(&daemon->readies,
+			atomic_load(&daemon->readies) << 8 |
+				(request.vq_ready.num << 1 | request.vq_ready.ready));
 		break;
 	default:
 		break;
@@ -315,7 +442,7 @@ static void *run(void *argument)
 			return NULL;
 		/* Requests first: a queue may be gone after a message. */
 		for (unsigned i = 0; i < daemon->n_queues; i++)
-			if (fds[2 + i].revents & POLLIN && daemon->queues[i].used &&
+			if (fds[2 + i].revents & POLLIN && daemon->queues[i].live &&
 				read(daemon->queues[i].kick, &count, sizeof(count)) > 0)
 				serve_queue(daemon, i);
 		/* Of a broken device there is nothing to read. */
@@ -395,7 +522,7 @@ void daemon_start(struct daemon *daemon)
 
 		assert_int_equal(ask(daemon, VDUSE_VQ_GET_INFO, &info), 0);
 		if (info.ready)
-			take_queue(daemon, i);
+			take_queue(daemon, i, true);
 		else
 			assert_int_equal(ask(daemon, VDUSE_VQ_SETUP, &config), 0);
 	}

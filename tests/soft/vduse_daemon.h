@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small VDUSE daemon for tests: a disk in memory, one thread, split rings,
- * requests served in order. It can be told to misbehave.
+ * A small VDUSE daemon for tests: a disk in memory, one thread, requests served
+ * in order. It can be told to misbehave.
  */
 #ifndef DMAMAP_TESTS_SOFT_VDUSE_DAEMON_H
 #define DMAMAP_TESTS_SOFT_VDUSE_DAEMON_H
@@ -26,10 +26,21 @@
 
 struct daemon_queue {
 	int kick;
-	uint16_t num, last_avail;
-	struct vring_desc *desc;
-	struct vring_avail *avail;
-	struct vring_used *used;
+	bool live;
+	uint16_t num, last_avail; /* of a packed ring: the place */
+	union {
+		struct vring_desc *desc;
+		struct vring_packed_desc *packed;
+	};
+	union {
+		struct vring_avail *avail;
+		struct vring_packed_desc_event *driver;
+	};
+	union {
+		struct vring_used *used;
+		struct vring_packed_desc_event *device;
+	};
+	bool wrap; /* of a packed ring */
 };
 
 /* What is set before daemon_start(), by daemon_init(); the rest is its own. */
@@ -47,11 +58,13 @@ struct daemon {
 	atomic_bool holds;  /* takes no requests out of the rings */
 	atomic_bool silent; /* reads messages, and does not answer */
 	atomic_bool refuses_features;
+	atomic_bool refuses_maps;
 	atomic_bool lies;	   /* names a buffer that it was not given */
 	_Atomic uint64_t delay_us; /* of each request */
 	/* What it saw. */
 	atomic_uint messages, requests, flushes, malformed;
 	_Atomic uint32_t statuses; /* the last four, a byte each */
+	_Atomic uint64_t readies; /* the last eight SET_VQ_READY: twice the queue, and 1 if ready */
 
 	int control, fd, stop;
 	pthread_t thread;

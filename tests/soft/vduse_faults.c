@@ -41,7 +41,7 @@ static void files(struct rig *rig)
 	attribute = FAULTS_MUST(rig_open(rig, "/sys/class/vduse/f/bounce_size"));
 	rig_close(rig, &attribute);
 	FAULTS_MUST(rig_ioctl(rig, fd, VDUSE_VQ_SETUP, &queue));
-	FAULTS_MUST(dmamap_vdpa_attach(rig->system, "f", NULL, &vdpa));
+	FAULTS_MUST(dmamap_vdpa_attach(rig->soft, "f", NULL, &vdpa));
 	FAULTS_MUST(dmamap_bounce_map(dmamap_vdpa_bounce(vdpa, 0), data, 1, READ, 0, &iova, NULL));
 	range = FAULTS_MUST(rig_ioctl(rig, fd, VDUSE_IOTLB_GET_FD, &entry));
 	rig_close(rig, &range);
@@ -64,7 +64,7 @@ static void disk(struct rig *rig)
 	struct daemon daemon;
 
 	SPARE(daemon_init(&daemon, rig, "d"); daemon_create(&daemon); daemon_start(&daemon));
-	FAULTS_MUST(dmamap_vdpa_attach(rig->system, "d", NULL, &vdpa));
+	FAULTS_MUST(dmamap_vdpa_attach(rig->soft, "d", NULL, &vdpa));
 	/* The daemon has an eventfd for each queue, and takes them back in its own time. */
 	if (dmamap_blk_probe(vdpa, NULL, &blk)) {
 		assert_true(failed);

@@ -40,7 +40,7 @@ static void attach(struct setup *setup)
 {
 	const struct dmamap_vdpa_config config = {.bounce_size = SIZE};
 
-	assert_int_equal(dmamap_vdpa_attach(setup->rig.system, "d", &config, &setup->vdpa), 0);
+	assert_int_equal(dmamap_vdpa_attach(setup->rig.soft, "d", &config, &setup->vdpa), 0);
 	setup->bounce = dmamap_vdpa_bounce(setup->vdpa, 0);
 }
 
@@ -174,10 +174,14 @@ static void the_bounce_buffer_is_a_range_from_the_first_map_on(void **state)
 	assert_int_equal(entry.perm, VDUSE_ACCESS_RW);
 	/* As Linux's it would survive exec, and can do nothing but be mapped. */
 	assert_int_equal(fcntl(fd, F_GETFD), 0);
+	/* To another process it is a plain file, and no file of the system's. */
+	if (setup->rig.system != setup->rig.soft)
+		goto close;
 	assert_gives(&setup->rig, rig_ioctl(&setup->rig, fd, VDUSE_IOTLB_GET_FD, &entry), ENOTTY,
 		"request");
 	assert_gives(&setup->rig, (int)setup->rig.system->ops->read(setup->rig.system, fd, data, 1),
 		EINVAL, "no_io");
+close:
 	rig_close(&setup->rig, &fd);
 	assert_int_equal(device(setup, VDUSE_IOTLB_GET_INFO, &info), 0);
 	assert_int_equal(info.start, 0);
@@ -255,6 +259,11 @@ static void descriptors_may_run_out(void **state)
 	uint8_t data[1];
 	uint64_t iova = map(setup, data, 1, READ);
 
+	if (setup->rig.system != setup->rig.soft) {
+		unmap(setup, iova, 1);
+		printf("a server would have the same limit: run it without DMAMAP_RIG\n");
+		skip();
+	}
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 3;
@@ -333,7 +342,7 @@ static void umem_takes_the_buffer_s_place(void **state)
 	iova = map(setup, data, sizeof(data), READ | WRITE);
 	assert_int_equal(device(setup, VDUSE_IOTLB_REG_UMEM, &umem), 0);
 	assert_gives(&setup->rig, device(setup, VDUSE_IOTLB_REG_UMEM, &umem), EEXIST, "umem_there");
-	assert_int_equal(dmamap_soft_charged(setup->rig.system, 0, &charge), 0);
+	assert_int_equal(dmamap_soft_charged(setup->rig.soft, 0, &charge), 0);
 	assert_int_equal(charge.pinned, SIZE);
 	/* What was mapped moved there, and what is mapped now is there. */
 	assert_int_equal(memory[iova + 4095], 0x21);
@@ -348,7 +357,7 @@ static void umem_takes_the_buffer_s_place(void **state)
 	unmap(setup, iova, sizeof(data));
 	assert_int_equal(data[4095], 0x42);
 	unmap(setup, later, 100);
-	assert_int_equal(dmamap_soft_charged(setup->rig.system, 0, &charge), 0);
+	assert_int_equal(dmamap_soft_charged(setup->rig.soft, 0, &charge), 0);
 	assert_int_equal(charge.pinned, 0);
 	munmap(memory, SIZE);
 }
@@ -366,7 +375,14 @@ static void umem_goes_with_its_daemon(void **state)
 	assert_int_equal(device(setup, VDUSE_IOTLB_REG_UMEM, &umem), 0);
 	rig_close(&setup->rig, &setup->fd);
 	munmap(memory, SIZE);
-	assert_int_equal(dmamap_soft_charged(setup->rig.system, 0, &charge), 0);
+	/* A server hears of it a moment later. */
+	for (unsigned tries = 0; setup->rig.system != setup->rig.soft && tries < 5000; tries++) {
+		assert_int_equal(dmamap_soft_charged(setup->rig.soft, 0, &charge), 0);
+		if (!charge.pinned)
+			break;
+		usleep(1000);
+	}
+	assert_int_equal(dmamap_soft_charged(setup->rig.soft, 0, &charge), 0);
 	assert_int_equal(charge.pinned, 0);
 	setup->fd = rig_open(&setup->rig, "/dev/vduse/d");
 	seen = look(setup, 0, SIZE - 1);
@@ -449,7 +465,7 @@ static void spaces_have_domains_of_their_own(void **state)
 
 		assert_int_equal(device(&setup, VDUSE_VQ_SETUP, &queue), 0);
 	}
-	assert_int_equal(dmamap_vdpa_attach(setup.rig.system, "s", &attached, &vdpa), 0);
+	assert_int_equal(dmamap_vdpa_attach(setup.rig.soft, "s", &attached, &vdpa), 0);
 	dmamap_bounce_info(dmamap_vdpa_bounce(vdpa, 1), &info);
 	assert_int_equal(info.bounce_size, MIB);
 	spaces.driver = soft_vduse_driver_from(vdpa);

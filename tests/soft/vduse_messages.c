@@ -47,7 +47,7 @@ static void make(struct setup *setup, uint64_t api_version, uint64_t vduse_featu
 
 		assert_int_equal(rig_ioctl(&setup->rig, setup->fd, VDUSE_VQ_SETUP, &queue), 0);
 	}
-	assert_int_equal(dmamap_vdpa_attach(setup->rig.system, "d", config, &setup->vdpa), 0);
+	assert_int_equal(dmamap_vdpa_attach(setup->rig.soft, "d", config, &setup->vdpa), 0);
 	setup->driver = soft_vduse_driver_from(setup->vdpa);
 }
 
@@ -210,6 +210,53 @@ static void reading(void **state)
 	answer(setup, request.request_id, VDUSE_REQ_RESULT_OK);
 	result(&call);
 	block(setup, true);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+static void *read_one(void *argument)
+{
+	struct setup *setup = argument;
+	struct vduse_dev_request request;
+	ssize_t n = get(setup, &request, sizeof(request));
+
+	return (void *)(n == (ssize_t)sizeof(request) ? request.s.status : n);
+}
+
+/* wait_event_interruptible_exclusive(): a signal ends the wait, unless its handler has SA_RESTART.
+ */
+static void a_signal_to_who_waits_to_read(void **state)
+{
+	struct setup *setup = *state;
+	struct sigaction action = {.sa_handler = ignore}, before;
+	struct call call;
+	pthread_t reader;
+	void *came;
+
+	for (unsigned restart = 0; restart < 2; restart++) {
+		action.sa_flags = restart ? SA_RESTART : 0;
+		assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+		assert_int_equal(pthread_create(&reader, NULL, read_one, setup), 0);
+		/* Until it is asleep. */
+		usleep(100000);
+		assert_int_equal(pthread_kill(reader, SIGUSR1), 0);
+		if (restart) {
+			usleep(100000);
+			begin(setup, &call, VDUSE_SET_STATUS, 3, 0);
+		}
+		pthread_join(reader, &came);
+		if (restart) {
+			assert_int_equal((intptr_t)came, 3);
+			answer(setup, 0, VDUSE_REQ_RESULT_OK);
+			result(&call);
+		} else {
+			assert_int_equal((intptr_t)came, -EINTR);
+		}
+		assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	}
 }
 
 /* vduse_dev_write_iter() */
@@ -706,6 +753,7 @@ int main(void)
 #define TEST_NEWEST(test) cmocka_unit_test_setup_teardown(test, start_newest, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(reading),
+		TEST(a_signal_to_who_waits_to_read),
 		TEST(writing),
 		TEST(a_program_s_own_read_and_write_do),
 		TEST(status),

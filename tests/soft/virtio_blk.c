@@ -5,161 +5,8 @@
  * and what happens when the bounce buffer is full, the daemon dies, is silent or
  * lies. Cases are those of the field reports.
  */
-#include "dmamap/vdpa.h"
 #include "soft/virtio_blk.h"
-#include "tests/soft/vduse_daemon.h"
-
-struct setup {
-	struct rig rig;
-	struct daemon daemon;
-	struct dmamap_vdpa *vdpa;
-	struct dmamap_blk *blk;
-};
-
-static struct setup the_setup;
-
-/* Up to a device that is attached; the daemon may be changed before. */
-static struct setup *prepare(void)
-{
-	struct setup *setup = &the_setup;
-
-	setup->vdpa = NULL;
-	setup->blk = NULL;
-	rig_start(&setup->rig, NULL);
-	daemon_init(&setup->daemon, &setup->rig, "d");
-	return setup;
-}
-
-static void attach(struct setup *setup, const struct dmamap_vdpa_config *config)
-{
-	daemon_create(&setup->daemon);
-	daemon_start(&setup->daemon);
-	assert_int_equal(dmamap_vdpa_attach(setup->rig.system, "d", config, &setup->vdpa), 0);
-}
-
-static void probe(struct setup *setup, uint64_t refuse)
-{
-	const struct dmamap_blk_config config = {.refuse = refuse};
-
-	assert_int_equal(dmamap_blk_probe(setup->vdpa, &config, &setup->blk), 0);
-}
-
-/* Nothing may be left mapped. */
-static void finish(struct setup *setup)
-{
-	struct dmamap_bounce_counters counters;
-
-	dmamap_blk_remove(setup->blk);
-	dmamap_bounce_counters(dmamap_vdpa_bounce(setup->vdpa, 0), &counters);
-	assert_int_equal(counters.live_units, 0);
-	assert_int_equal(dmamap_vdpa_detach(setup->vdpa), 0);
-	daemon_finish(&setup->daemon);
-	rig_stop(&setup->rig);
-}
-
-static int request(
-	struct setup *setup, enum dmamap_blk_op op, uint64_t sector, void *data, uint32_t size)
-{
-	struct dmamap_blk_request one = {
-		.op = op, .sector = sector, .sectors = size / 512, .data = data, .size = size};
-
-	if (op == DMAMAP_BLK_DISCARD || op == DMAMAP_BLK_WRITE_ZEROES || op == DMAMAP_BLK_UNMAP)
-		one.data = NULL;
-	return dmamap_blk_do(setup->blk, 0, &one);
-}
-
-/* -------------------------------------------------------------------- probing */
-
-static void the_steps_of_a_probe(void **state)
-{
-	struct setup *setup = prepare();
-	struct dmamap_blk_info info;
-	struct dmamap_blk *again;
-
-	(void)state;
-	attach(setup, NULL);
-	probe(setup, 0);
-	/* Reset, ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK */
-	assert_int_equal(atomic_load(&setup->daemon.statuses), 0x01030b0f);
-	assert_int_equal(atomic_load(&setup->daemon.messages), 5);
-	dmamap_blk_info(setup->blk, &info);
-	assert_true(info.features == DISK);
-	assert_int_equal(info.sectors, 8192);
-	assert_int_equal(info.queues, 2);
-	assert_int_equal(info.queue_size, 64);
-	assert_int_equal(info.segments, 16);
-	assert_int_equal(info.block_size, 512);
-	assert_false(info.read_only);
-	assert_gives(
-		&setup->rig, dmamap_blk_probe(setup->vdpa, NULL, &again), EBUSY, "vduse_bound");
-	assert_gives(&setup->rig, dmamap_vdpa_detach(setup->vdpa), EBUSY, "vduse_bound");
-	finish(setup);
-	assert_int_equal(atomic_load(&setup->daemon.statuses), 0x0b0f0001);
-}
-
-/* virtio_features_ok(), virtio_dev_probe(): FAILED is the last that the daemon hears. */
-static void features_that_are_refused(void **state)
-{
-	struct setup *setup = prepare();
-
-	(void)state;
-	attach(setup, NULL);
-	atomic_store(&setup->daemon.refuses_features, true);
-	assert_gives(&setup->rig, dmamap_blk_probe(setup->vdpa, NULL, &setup->blk), ENODEV,
-		"vduse_feature_refused");
-	assert_int_equal(atomic_load(&setup->daemon.statuses), 0x01030b83);
-	atomic_store(&setup->daemon.refuses_features, false);
-	probe(setup, 0);
-	finish(setup);
-}
-
-/* vring_alloc_queue_split(): a power of two, and no larger than there is memory for. */
-static void rings_that_cannot_be(void **state)
-{
-	struct setup *setup = prepare();
-	struct dmamap_bounce *bounce;
-	struct dmamap_blk_info info;
-	uint64_t iova, spare;
-	void *address;
-
-	(void)state;
-	setup->daemon.queue_size = 100;
-	setup->daemon.n_queues = 1;
-	attach(setup, NULL);
-	assert_gives(&setup->rig, dmamap_blk_probe(setup->vdpa, NULL, &setup->blk), ENOMEM,
-		"misaligned");
-	daemon_kill(&setup->daemon);
-	setup->daemon.queue_size = 256;
-	daemon_start(&setup->daemon);
-
-	bounce = dmamap_vdpa_bounce(setup->vdpa, 0);
-	assert_int_equal(dmamap_bounce_coherent_alloc(bounce, 8192, &spare, &address, NULL), 0);
-	for (uint64_t size = 32 * MIB; size >= 4096; size /= 2)
-		while (!dmamap_bounce_coherent_alloc(bounce, size, &iova, &address, NULL))
-			;
-	assert_gives(&setup->rig, dmamap_blk_probe(setup->vdpa, NULL, &setup->blk), ENOMEM,
-		"coherent_full");
-	assert_int_equal(dmamap_bounce_coherent_free(bounce, spare, 8192, NULL), 0);
-	probe(setup, 0);
-	dmamap_blk_info(setup->blk, &info);
-	assert_int_equal(info.queue_size, 128);
-	assert_int_equal(request(setup, DMAMAP_BLK_FLUSH, 0, NULL, 0), 0);
-	finish(setup);
-}
-
-static void a_daemon_that_is_silent(void **state)
-{
-	struct setup *setup = prepare();
-	const struct dmamap_vdpa_config config = {.timeout_ms = 100};
-
-	(void)state;
-	atomic_store(&setup->daemon.silent, true);
-	attach(setup, &config);
-	assert_gives(&setup->rig, dmamap_blk_probe(setup->vdpa, NULL, &setup->blk), ENODEV,
-		"vduse_broken");
-	assert_true(dmamap_vdpa_broken(setup->vdpa));
-	finish(setup);
-}
+#include "tests/soft/virtio_disk.h"
 
 /* ------------------------------------------------------------------- requests */
 
@@ -285,12 +132,17 @@ static void load_over_all_kinds_of_ring(void **state)
 		BIT(VIRTIO_RING_F_INDIRECT_DESC) | BIT(VIRTIO_RING_F_EVENT_IDX)};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(without); i++) {
+	for (size_t i = 0; i < 2 * LENGTH(without); i++) {
 		struct setup *setup = prepare();
+		struct dmamap_blk_info info;
 
 		setup->daemon.native = i & 1;
+		if (i & 4)
+			setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
 		attach(setup, NULL);
-		probe(setup, without[i]);
+		probe(setup, without[i & 3]);
+		dmamap_blk_info(setup->blk, &info);
+		assert_true(info.features == (setup->daemon.features & ~without[i & 3]));
 		run(setup, &mixed);
 		finish(setup);
 	}
@@ -347,6 +199,27 @@ static void load_beyond_the_ring(void **state)
 	finish(setup);
 }
 
+/* vring_alloc_queue_packed(): any size; a chain goes around the end of the ring. */
+static void load_on_a_packed_ring_of_an_odd_size(void **state)
+{
+	static const uint64_t without[] = {0, BIT(VIRTIO_RING_F_INDIRECT_DESC)};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(without); i++) {
+		struct setup *setup = prepare();
+		struct dmamap_blk_load load = mixed;
+
+		setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
+		setup->daemon.queue_size = 13;
+		setup->daemon.n_queues = 1;
+		attach(setup, NULL);
+		probe(setup, without[i]);
+		load.segment = 2048;
+		run(setup, &load);
+		finish(setup);
+	}
+}
+
 /* virtblk_fail_to_queue(): user space sees latency, and no error. */
 static void load_beyond_the_bounce_buffer(void **state)
 {
@@ -357,14 +230,17 @@ static void load_beyond_the_bounce_buffer(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(configs); i++) {
+	for (size_t i = 0; i < 2 * LENGTH(configs); i++) {
 		struct setup *setup = prepare();
 		struct dmamap_blk_counters counters;
 		struct dmamap_bounce_counters bounce;
 		struct dmamap_blk_load load = mixed;
+		bool packed = i >= LENGTH(configs);
 
 		setup->daemon.queue_size = 256;
-		attach(setup, &configs[i]);
+		if (packed)
+			setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
+		attach(setup, &configs[i % LENGTH(configs)]);
 		probe(setup, 0);
 		load.depth = 32;
 		run(setup, &load);
@@ -373,7 +249,11 @@ static void load_beyond_the_bounce_buffer(void **state)
 		/* 128 in flight: 512 units, of 255 or 15. */
 		assert_true(counters.requeued > 0);
 		assert_int_equal(counters.ring_full, 0);
-		assert_int_equal(bounce.full, counters.requeued);
+		/* With a table, and without. */
+		if (packed)
+			assert_true(bounce.full >= counters.requeued * 2);
+		else
+			assert_int_equal(bounce.full, counters.requeued);
 		assert_true(bounce.flushes > 0);
 		finish(setup);
 	}
@@ -393,11 +273,13 @@ static void *load_in_a_thread(void *argument)
 static void a_daemon_that_is_killed_under_load(void **state)
 {
 	(void)state;
-	for (unsigned native = 0; native < 2; native++) {
+	for (unsigned way = 0; way < 4; way++) {
 		struct setup *setup = prepare();
 		pthread_t thread;
 
-		setup->daemon.native = native;
+		setup->daemon.native = way & 1;
+		if (way & 2)
+			setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
 		atomic_store(&setup->daemon.delay_us, 100);
 		attach(setup, NULL);
 		probe(setup, 0);
@@ -448,23 +330,69 @@ static void what_is_in_flight_when_the_driver_goes(void **state)
 /* virtqueue_get_buf(): an id that is no head. Linux leaves the requests hanging. */
 static void a_daemon_that_lies(void **state)
 {
-	struct setup *setup = prepare();
-	struct dmamap_blk_counters counters;
-	uint8_t data[512] = {0};
-
 	(void)state;
-	attach(setup, NULL);
-	probe(setup, 0);
-	assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), 0);
-	atomic_store(&setup->daemon.lies, true);
-	assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), -EIO);
-	atomic_store(&setup->daemon.lies, false);
-	assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), -EIO);
-	dmamap_blk_counters(setup->blk, &counters);
-	assert_int_equal(counters.bad, 1);
-	assert_int_equal(counters.failed, 2);
-	assert_int_equal(counters.submitted, counters.completed);
-	finish(setup);
+	for (unsigned packed = 0; packed < 2; packed++) {
+		struct setup *setup = prepare();
+		struct dmamap_blk_counters counters;
+		uint8_t data[512] = {0};
+
+		if (packed)
+			setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
+		attach(setup, NULL);
+		probe(setup, 0);
+		assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), 0);
+		atomic_store(&setup->daemon.lies, true);
+		assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), -EIO);
+		atomic_store(&setup->daemon.lies, false);
+		assert_int_equal(request(setup, DMAMAP_BLK_WRITE, 0, data, sizeof(data)), -EIO);
+		dmamap_blk_counters(setup->blk, &counters);
+		assert_int_equal(counters.bad, 1);
+		assert_int_equal(counters.failed, 2);
+		assert_int_equal(counters.submitted, counters.completed);
+		finish(setup);
+	}
+}
+
+/* virtqueue_add_packed(): a bounce buffer that is full is EIO there, and the request's end. */
+static void a_full_bounce_buffer_under_a_packed_ring(void **state)
+{
+	(void)state;
+	for (unsigned as_kernel = 0; as_kernel < 2; as_kernel++) {
+		struct setup *setup = prepare();
+		struct dmamap_blk_counters counters;
+		struct dmamap_bounce_counters bounce;
+		struct dmamap_blk_request requests[5];
+		static uint8_t data[512];
+		atomic_uint done = 0;
+
+		setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
+		attach(setup, &(struct dmamap_vdpa_config){.page_shift = 16,
+				      .unit_shift = 16,
+				      .bounce_size = MIB,
+				      .as_kernel = as_kernel ? DMAMAP_KERNEL(7, 3) : 0});
+		probe(setup, 0);
+		atomic_store(&setup->daemon.holds, true);
+		for (unsigned i = 0; i < LENGTH(requests); i++) {
+			requests[i] = (struct dmamap_blk_request){.op = DMAMAP_BLK_WRITE,
+				.data = data,
+				.size = 512,
+				.done = count_done,
+				.owner = &done};
+			assert_int_equal(dmamap_blk_submit(setup->blk, 0, &requests[i]), 0);
+		}
+		/* 15 units: three requests have four, and the fourth goes without a table. */
+		dmamap_bounce_counters(dmamap_vdpa_bounce(setup->vdpa, 0), &bounce);
+		assert_int_equal(bounce.live_units, 15);
+		for (unsigned i = 0; i < 5000 && as_kernel && !atomic_load(&done); i++)
+			usleep(1000);
+		assert_int_equal(atomic_load(&done), as_kernel);
+		dmamap_blk_counters(setup->blk, &counters);
+		assert_true(as_kernel ? counters.requeued == 0 : counters.requeued > 0);
+		if (as_kernel)
+			assert_int_equal(requests[4].result, -EIO);
+		finish(setup);
+		assert_int_equal(atomic_load(&done), 5);
+	}
 }
 
 /* ---------------------------------------------------------------------- cases */
@@ -567,7 +495,7 @@ static void case_35(void **state)
 	static struct virtio_blk_outhdr header;
 	static uint8_t status = 0xff;
 	struct soft_ring_piece pieces[] = {{&header, 8, false}, {&status, 1, true}};
-	struct vring_desc table[2];
+	union soft_ring_desc table[2];
 	struct vduse_vq_state queue_state;
 	struct soft_ring ring;
 	void *token = NULL;
@@ -598,20 +526,18 @@ static void case_35(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_steps_of_a_probe),
-		cmocka_unit_test(features_that_are_refused),
-		cmocka_unit_test(rings_that_cannot_be),
-		cmocka_unit_test(a_daemon_that_is_silent),
 		cmocka_unit_test(each_operation),
 		cmocka_unit_test(requests_of_many_pieces),
 		cmocka_unit_test(requests_that_cannot_be),
 		cmocka_unit_test(load_over_all_kinds_of_ring),
 		cmocka_unit_test(load_in_pieces_and_in_order),
 		cmocka_unit_test(load_beyond_the_ring),
+		cmocka_unit_test(load_on_a_packed_ring_of_an_odd_size),
 		cmocka_unit_test(load_beyond_the_bounce_buffer),
 		cmocka_unit_test(a_daemon_that_is_killed_under_load),
 		cmocka_unit_test(what_is_in_flight_when_the_driver_goes),
 		cmocka_unit_test(a_daemon_that_lies),
+		cmocka_unit_test(a_full_bounce_buffer_under_a_packed_ring),
 		cmocka_unit_test(case_33),
 		cmocka_unit_test(requests_that_are_held_open),
 		cmocka_unit_test(case_34),
