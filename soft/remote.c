@@ -170,9 +170,11 @@ static int64_t exchange_on(struct remote *remote, struct exchange *exchange)
 
 	exchange->call.version = WIRE_VERSION;
 	exchange->got_fd = -1;
+	/* Where an argument could not be read, the other process says so. */
+	soft_why()->kind = NULL;
 	for (unsigned i = 0; i < exchange->n_fds; i++)
 		if (fcntl(exchange->fds[i], F_GETFD) < 0)
-			return -EBADF;
+			return SOFT_REFUSE(bad_fd, EBADF, NULL, (unsigned)exchange->fds[i]);
 	error = connected(remote);
 	if (!error)
 		error = send_call(remote, exchange);
@@ -300,6 +302,7 @@ static void add_fd(struct exchange *exchange, const char *data, const struct sha
 static int add_memory(struct exchange *exchange, const char *data, const struct shape *shape)
 {
 	uint64_t address, size;
+	bool starts;
 	int fd;
 
 	if (!shape->key_at || exchange->sent < _IOC_SIZE(shape->request))
@@ -311,7 +314,8 @@ static int add_memory(struct exchange *exchange, const char *data, const struct 
 	exchange->call.memory_at = shape->memory_at;
 	memcpy(&address, data + shape->memory_at - 1, sizeof(address));
 	memcpy(&size, data + shape->memory_size_at - 1, sizeof(size));
-	fd = soft_share_memory(address, size, &exchange->call.memory_offset);
+	fd = soft_share_memory(address, size, &exchange->call.memory_offset, &starts);
+	exchange->call.memory_starts = starts;
 	if (fd < 0)
 		return -1;
 	exchange->call.memory_size = size;
@@ -355,18 +359,54 @@ static int remote_ioctl(struct dmamap_system *system, int fd, unsigned long numb
 
 /* --------------------------------------------------------- read and write */
 
-/* The other process has let go of this file, which carries messages itself. */
-static ssize_t read_descriptor(int fd, void *buffer, size_t size)
+static ssize_t nothing_to_read(int fd, int error)
 {
-	ssize_t n = read(fd, buffer, size);
+	return SOFT_REFUSE(vduse_message_none, error, "of this descriptor", (unsigned)fd);
+}
 
-	if (n)
-		return n < 0 ? -errno : n;
-	/* Where a socket is at its end, a device is broken: there is nothing to read, ever. */
+static ssize_t wait_for_ever(int fd)
+{
 	if (fcntl(fd, F_GETFL) & O_NONBLOCK)
-		return -EAGAIN;
+		return nothing_to_read(fd, EAGAIN);
 	poll(NULL, 0, -1);
-	return -errno;
+	return nothing_to_read(fd, errno);
+}
+
+/* A message stays where it is unless all of it found its place. */
+static ssize_t take_message(struct remote *remote, int fd, void *buffer, size_t size)
+{
+	ssize_t n;
+	char none;
+
+	pthread_mutex_lock(&remote->lock);
+	n = recv(fd, buffer, size, MSG_PEEK | MSG_DONTWAIT);
+	if (n > 0 && recv(fd, &none, sizeof(none), MSG_TRUNC | MSG_DONTWAIT) != n)
+		n = -1;
+	pthread_mutex_unlock(&remote->lock);
+	return n;
+}
+
+/* The other process has let go of this file, which carries messages itself. */
+static ssize_t read_descriptor(struct remote *remote, int fd, void *buffer, size_t size)
+{
+	ssize_t n;
+	char none;
+
+	for (;;) {
+		n = take_message(remote, fd, buffer, size);
+		if (n > 0)
+			return n;
+		/* A socket is at its end where a device broke. */
+		if (!n)
+			return wait_for_ever(fd);
+		if (errno == EFAULT)
+			return SOFT_REFUSE(pointer, EFAULT, "a request", (uintptr_t)buffer, size);
+		if (errno != EAGAIN)
+			return nothing_to_read(fd, errno);
+		/* Waits, unless the descriptor is one that does not. */
+		if (recv(fd, &none, sizeof(none), MSG_PEEK) < 0)
+			return nothing_to_read(fd, errno);
+	}
 }
 
 static ssize_t access_at(struct dmamap_system *system, enum wire_kind kind, int fd, void *buffer,
@@ -387,7 +427,9 @@ static ssize_t access_at(struct dmamap_system *system, enum wire_kind kind, int 
 		result = -EFAULT;
 	pthread_mutex_unlock(&remote->lock);
 	if (result >= 0 && exchange.result.flags & WIRE_BY_DESCRIPTOR)
-		return read_descriptor(fd, buffer, size);
+		return read_descriptor(remote, fd, buffer, size);
+	if (result >= 0 && exchange.result.flags & WIRE_NOTHING_EVER)
+		return wait_for_ever(fd);
 	return (ssize_t)result;
 }
 
@@ -469,12 +511,14 @@ static int remote_counters(struct dmamap_system *system, struct dmamap_counters 
 	return -EOPNOTSUPP;
 }
 
-/* The reasons are the other process's: it hears of each refusal. */
+/* Most reasons are the other process's, which hears of each refusal; these are our own. */
 static int remote_reason(struct dmamap_system *system, struct dmamap_reason *reason)
 {
 	(void)system;
-	(void)reason;
-	return -ENOENT;
+	if (!soft_why()->kind)
+		return -ENOENT;
+	*reason = *soft_why();
+	return 0;
 }
 
 static void remote_destroy(struct dmamap_system *system)

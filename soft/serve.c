@@ -254,6 +254,11 @@ static struct lent *map_lent(const struct served_call *call, uint64_t theirs)
 	return lent;
 }
 
+static uint64_t align_up(uint64_t address)
+{
+	return (address + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 static struct lent *put_memory(struct dmamap_soft_server *server, struct served_call *call)
 {
 	size_t at = call->is.memory_at - 1u;
@@ -267,8 +272,9 @@ static struct lent *put_memory(struct dmamap_soft_server *server, struct served_
 		lent = map_lent(call, theirs);
 	if (lent)
 		ours = (uintptr_t)lent->address + (call->is.memory_offset & (page_size() - 1));
-	else /* where there is none, just as there */
-		ours = ((uintptr_t)server->data + WIRE_DATA + ALIGNMENT) / ALIGNMENT * ALIGNMENT +
+	else /* as there: none at all, or some, in the data, which ends much too early */
+		ours = align_up(
+			       (uintptr_t)server->data + (call->is.memory_starts ? 0 : WIRE_DATA)) +
 		       theirs % ALIGNMENT;
 	memcpy(call->data + at, &ours, sizeof(ours));
 	return lent;
@@ -334,7 +340,9 @@ static int64_t answer_read(
 	/* Messages are in the descriptor; one that is too short for them gets its error here. */
 	if (file->handed_over && size >= sizeof(struct vduse_dev_request) &&
 		call->is.offset == WIRE_NO_OFFSET) {
-		call->result.flags |= WIRE_BY_DESCRIPTOR;
+		call->result.flags |= soft_vduse_fd_broken(server->system, file->fd)
+					      ? WIRE_NOTHING_EVER
+					      : WIRE_BY_DESCRIPTOR;
 		return 0;
 	}
 	n = call->is.offset == WIRE_NO_OFFSET

@@ -84,7 +84,7 @@ static int replace(uint64_t address, uint64_t size, uint64_t *offset)
 	return -1;
 }
 
-int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset)
+int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset, bool *starts)
 {
 	uint64_t at = address, end;
 	struct mapping mapping;
@@ -92,6 +92,7 @@ int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset)
 	FILE *maps;
 	int fd = -1;
 
+	*starts = false;
 	if (!size || __builtin_add_overflow(address, size, &end))
 		return -1;
 	maps = fopen("/proc/self/maps", "re");
@@ -100,6 +101,7 @@ int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset)
 			continue;
 		if (mapping.first > at)
 			break;
+		*starts = *starts || mapping.perms[1] == 'w';
 		private = is_private_memory(&mapping);
 		if (!private && mapping.perms[3] == 's' && at == address && mapping.end >= end)
 			fd = open_shared(&mapping, address, offset);

@@ -189,8 +189,11 @@ void soft_proc_fini(struct soft_proc *proc);
 int soft_map_aligned(int fd, uint64_t offset, uint64_t length, int prot, uint64_t alignment,
 	uint64_t phase, void **out);
 
-/* A file that has the memory at @address, and where in it, for another process; -1: there is none. */
-int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset);
+/*
+ * A file that has the memory at @address, and where in it, for another process;
+ * -1: there is none. *@starts: at least the first byte can be written.
+ */
+int soft_share_memory(uint64_t address, uint64_t size, uint64_t *offset, bool *starts);
 
 /* ------------------------------------- what this process mapped and declared */
 

@@ -45,7 +45,7 @@ struct wire_call {
 	uint16_t returns_fd;	 /* ioctl: the result is one */
 	uint16_t extra_fd;	 /* what fd_at or memory_at speaks of did come along */
 	uint16_t forgets_memory; /* ioctl: when it succeeds, the memory of that key is not used */
-	uint16_t unused;
+	uint16_t memory_starts;	 /* ioctl: no memory comes along, since it ends too early */
 	uint32_t memory_key;
 	uint64_t memory_offset; /* in its file */
 	uint64_t memory_size;
@@ -56,6 +56,7 @@ enum wire_flags {
 	WIRE_HAS_FD = 2,	/* one comes with the result */
 	WIRE_CHANGED = 4,	/* the data is the argument as it is now */
 	WIRE_BY_DESCRIPTOR = 8, /* the same call on the descriptor itself gives the answer */
+	WIRE_NOTHING_EVER = 16, /* there is nothing to read, and never will be */
 };
 
 struct wire_result {

@@ -129,7 +129,8 @@ DMAMAP_API void dmamap_soft_serve_end(struct dmamap_soft_server *server);
  * must be private memory without a file, or shared memory whose file the
  * process may open in /proc/self/map_files; other is -ENOMEM.
  *
- * Reasons and counters are the other process's: @reason says -ENOENT here.
+ * Why a call was refused is what the other process hears; @reason has it here only
+ * where the call came to nobody. Counters are the other process's too.
  *
  * Return: 0; -EINVAL a path that is none; -ENOMEM. */
 DMAMAP_API int dmamap_system_remote(const char *path, struct dmamap_system **system);
