@@ -159,11 +159,14 @@ static int set_up_queues(struct dmamap_vduse *vduse, const struct dmamap_vduse_c
 	return 0;
 }
 
-int dmamap_vduse_check(struct dmamap_system *system, struct dmamap_reason *why)
+int dmamap_vduse_check(struct dmamap_system *system, const char *name, struct dmamap_reason *why)
 {
 	struct dmamap_vduse vduse = {.system = system};
-	int error = open_control(&vduse, why);
+	int error;
 
+	if (!name_fits(name))
+		return DMAMAP_REFUSE(why, &bad_name, EINVAL, name, 0);
+	error = open_control(&vduse, why);
 	if (vduse.control >= 0)
 		system->ops->close(system, vduse.control);
 	return error;

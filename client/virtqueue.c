@@ -40,12 +40,18 @@ static char through_driver;
 
 static const char *const area_names[3] = {"descriptors", "driver", "device"};
 
-uint64_t dmamap_virtqueue_log_size(uint32_t size, bool packed)
+uint64_t dmamap_virtqueue_log_dense(uint32_t size, bool packed)
 {
 	uint64_t near = packed ? (uint64_t)size * SAVED_NEAR * sizeof(struct vring_packed_desc) : 0;
+
+	return sizeof(struct log_header) + (uint64_t)size * sizeof(struct log_entry) + near;
+}
+
+uint64_t dmamap_virtqueue_log_size(uint32_t size, bool packed)
+{
 	uint64_t far = packed ? (uint64_t)size * size * sizeof(struct vring_packed_desc) : 0;
 
-	return sizeof(struct log_header) + (uint64_t)size * sizeof(struct log_entry) + near + far;
+	return dmamap_virtqueue_log_dense(size, packed) + far;
 }
 
 /* ------------------------------------------------------------------- memory */
@@ -169,11 +175,13 @@ int dmamap_virtqueue_create(const struct dmamap_virtqueue_config *config,
 	struct dmamap_virtqueue *queue;
 	int error = check_size(config, why);
 
+	*out = NULL;
 	if (error)
 		return error;
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
+	*out = queue;
 	queue->config = *config;
 	queue->dma = config->dma;
 	queue->ring = config->packed ? &virtqueue_packed : &virtqueue_split;
@@ -203,10 +211,10 @@ int dmamap_virtqueue_create(const struct dmamap_virtqueue_config *config,
 		log_start(queue);
 	}
 	queue->seen = queue->available;
-	*out = queue;
 	return 0;
 
 destroy:
+	*out = NULL;
 	dmamap_virtqueue_destroy(queue);
 	return error;
 }

@@ -172,10 +172,21 @@ static int resume_giving(struct dmamap_virtqueue *queue, int n, struct dmamap_re
 	return 0;
 }
 
+/* Entries of the ring that requests hold. */
+static uint32_t in_use(const struct dmamap_virtqueue *queue)
+{
+	uint32_t n = 0;
+
+	for (uint32_t slot = 0; slot < queue->size; slot++)
+		if (log_state(&queue->entries[slot]) != LOG_FREE)
+			n += queue->entries[slot].count;
+	return n;
+}
+
 int log_resume(struct dmamap_virtqueue *queue, struct dmamap_reason *why)
 {
 	struct log_header *log = queue->log;
-	uint32_t busy = 0;
+	uint32_t busy;
 	int taken, given, error;
 
 	if (log->magic != LOG_MAGIC || log->size != queue->size ||
@@ -190,18 +201,17 @@ int log_resume(struct dmamap_virtqueue *queue, struct dmamap_reason *why)
 	given = collect(queue, LOG_GIVEN, queue->staged_slots, why);
 	if (given < 0)
 		return given;
+	/* Before a place is counted on by it. */
+	busy = in_use(queue);
+	if (busy > queue->size)
+		return unfit(why, "more in flight than there are entries", busy, queue->size);
 	resume_taking(queue, taken);
 	error = resume_giving(queue, given, why);
 	if (error)
 		return error;
-	for (uint32_t slot = 0; slot < queue->size; slot++)
-		if (log_state(&queue->entries[slot]) != LOG_FREE)
-			busy += queue->entries[slot].count;
-	if (busy > queue->size)
-		return unfit(why, "more in flight than there are entries", busy, queue->size);
 	queue->n_resumed = (uint32_t)taken;
 	queue->in_flight = (uint32_t)taken + queue->staged;
-	queue->ring_free = queue->size - busy;
+	queue->ring_free = queue->size - in_use(queue);
 	free_all(queue);
 	return 0;
 }

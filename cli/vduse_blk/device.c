@@ -37,6 +37,7 @@ struct device {
 	unsigned n_started;
 	uint8_t status;
 	bool running;
+	uint64_t quiet_until;
 	long taken_over;
 	pthread_t thread;
 	bool threaded;
@@ -150,6 +151,8 @@ static void say(struct device *device, const char *what, const struct dmamap_rea
 {
 	char reason[512], sentence[640];
 
+	if (!queue_may_say(&device->quiet_until))
+		return;
 	dmamap_reason_format(why, reason, sizeof(reason));
 	snprintf(sentence, sizeof(sentence), "%s: %s", what, reason);
 	device->settings.say(device->settings.who, sentence);
@@ -165,8 +168,10 @@ static int prepare_all(struct device *device, bool resume, struct dmamap_reason 
 
 		if (!error)
 			error = dmamap_vduse_kick(device->vduse, i, queue->kick);
-		if (error)
+		if (error) {
+			why->error = -error;
 			return error;
+		}
 	}
 	return 0;
 }
@@ -245,36 +250,43 @@ static void places(struct device *device, struct dmamap_vduse_message *message)
 }
 
 /* Return: 0; -errno: there will be no more messages. */
-static int handle_one(struct device *device)
+static int answer(struct device *device, struct dmamap_vduse_message *message)
 {
-	struct dmamap_vduse_message message;
 	bool good = true;
-	int error = dmamap_vduse_receive(device->vduse, &message);
+	int error;
 
-	if (error)
-		return error == -EAGAIN || error == -EINTR ? 0 : error;
-	switch (message.type) {
+	switch (message->type) {
 	case DMAMAP_VDUSE_STATUS:
-		good = take_status(device, message.status);
+		good = take_status(device, message->status);
 		break;
 	case DMAMAP_VDUSE_IOTLB:
-		good = remap(device, message.first, message.last);
+		good = remap(device, message->first, message->last);
 		break;
 	case DMAMAP_VDUSE_QUEUE_STATE:
-		places(device, &message);
+		places(device, message);
 		break;
 	case DMAMAP_VDUSE_UNKNOWN:
 		good = false;
 		break;
 	}
-	error = dmamap_vduse_reply(device->vduse, &message, good);
-	if (message.type == DMAMAP_VDUSE_STATUS && good) {
-		device->status = message.status;
-		if (message.status & VIRTIO_CONFIG_S_DRIVER_OK && !device->running)
+	error = dmamap_vduse_reply(device->vduse, message, good);
+	if (message->type == DMAMAP_VDUSE_STATUS && good) {
+		device->status = message->status;
+		if (message->status & VIRTIO_CONFIG_S_DRIVER_OK && !device->running)
 			run_all(device);
 	}
 	/* Who asked may have been killed meanwhile. */
 	return error == -ENOENT ? 0 : error;
+}
+
+static int handle_one(struct device *device)
+{
+	struct dmamap_vduse_message message;
+	int error = dmamap_vduse_receive(device->vduse, &message);
+
+	if (error)
+		return error == -EAGAIN || error == -EINTR ? 0 : error;
+	return answer(device, &message);
 }
 
 static void *message_thread(void *argument)
@@ -337,6 +349,8 @@ static int create(struct device *device, struct dmamap_system *system, struct co
 
 static int start_queues(struct device *device, struct complaint *complaint)
 {
+	const struct device_settings *settings = &device->settings;
+
 	device->queue_settings = (struct queue_settings){
 		.vduse = device->vduse,
 		.image = device->image,
@@ -357,13 +371,17 @@ static int start_queues(struct device *device, struct complaint *complaint)
 
 		if (error == -ENOSYS || error == -EPERM)
 			return complain(complaint,
-				"this kernel lets nobody use io_uring here (%s): see "
-				"/proc/sys/kernel/io_uring_disabled",
+				"io_uring cannot be used here (%s): see "
+				"/proc/sys/kernel/io_uring_disabled, and what a container forbids",
 				strerror(-error));
 		if (error)
-			return complain(complaint, "queue %u cannot be made (%s)%s", i,
-				strerror(-error),
-				error == -ENOMEM ? "; raise ulimit -l, or take fewer queues" : "");
+			return complain(complaint,
+				"queue %u of %u cannot be made (%s); %stake fewer --queues", i,
+				settings->n_queues, strerror(-error),
+				error == -ENOMEM   ? "raise ulimit -l, or "
+				: error == -EMFILE ? "raise ulimit -n, or "
+				: error == -EAGAIN ? "raise ulimit -u, or "
+						   : "");
 	}
 	return 0;
 }
@@ -377,6 +395,24 @@ static bool any_ready(struct device *device)
 		if (dmamap_vduse_queue(device->vduse, i, &config) == 1)
 			return true;
 	return false;
+}
+
+static int open_log(struct device *device, struct complaint *complaint)
+{
+	const struct device_settings *settings = &device->settings;
+	bool found = dmamap_vduse_found(device->vduse);
+	const struct inflight_config config = {
+		.path = settings->log,
+		.name = settings->name,
+		.image = device->image,
+		.n_queues = settings->n_queues,
+		.size = settings->queue_size,
+		.packed = settings->packed,
+		.keep = found,
+		.must = found && any_ready(device),
+	};
+
+	return inflight_open(&device->inflight, &config, complaint);
 }
 
 int device_open(struct device **out, struct dmamap_system *system,
@@ -398,11 +434,7 @@ int device_open(struct device **out, struct dmamap_system *system,
 		complain(complaint, "no descriptor is left (%s)", strerror(errno));
 		goto close;
 	}
-	if (create(device, system, complaint) ||
-		inflight_open(&device->inflight, settings->log, settings->name, image,
-			settings->n_queues, settings->queue_size, settings->packed,
-			dmamap_vduse_found(device->vduse),
-			dmamap_vduse_found(device->vduse) && any_ready(device), complaint) ||
+	if (create(device, system, complaint) || open_log(device, complaint) ||
 		start_queues(device, complaint))
 		goto close;
 	*out = device;
@@ -413,14 +445,11 @@ close:
 	return -1;
 }
 
-static int take_over(struct device *device, struct complaint *complaint)
+static int resume(struct device *device, struct complaint *complaint)
 {
 	struct dmamap_reason why = {0};
 	char text[512];
 
-	device->taken_over = 0;
-	if (!any_ready(device))
-		return 0;
 	if (prepare_all(device, true, &why)) {
 		dmamap_reason_format(&why, text, sizeof(text));
 		return complain(
@@ -432,6 +461,28 @@ static int take_over(struct device *device, struct complaint *complaint)
 				dmamap_virtqueue_in_flight(device->queues[i].virtqueue);
 	device->status = VIRTIO_CONFIG_S_FEATURES_OK | VIRTIO_CONFIG_S_DRIVER_OK;
 	run_all(device);
+	return 0;
+}
+
+/*
+ * A driver that the process before was just about to forget is forgotten, not
+ * resumed: some of its logs may be cleared already, and what lies in the rings
+ * would be taken for new. Other messages are answered once the queues run.
+ */
+static int take_over(struct device *device, struct complaint *complaint)
+{
+	struct pollfd file = {.fd = dmamap_vduse_fd(device->vduse), .events = POLLIN};
+	struct dmamap_vduse_message message;
+	bool asked = poll(&file, 1, 0) == 1 && file.revents & POLLIN &&
+		     !dmamap_vduse_receive(device->vduse, &message);
+	bool leaves = asked && message.type == DMAMAP_VDUSE_STATUS && !message.status;
+
+	device->taken_over = 0;
+	if (!leaves && any_ready(device) && resume(device, complaint))
+		return -1;
+	/* Where the device is broken, the message thread finds that out. */
+	if (asked)
+		answer(device, &message);
 	return 0;
 }
 

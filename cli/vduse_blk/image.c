@@ -33,37 +33,65 @@
 #define STATX_DIRECT_MEMORY_ALIGN 152
 #define STATX_DIRECT_OFFSET_ALIGN 156
 
-static int make(int fd, const char *path, uint64_t size, struct complaint *complaint)
-{
-	char text[UNITS_TEXT];
-
-	/* Its blocks are there from the start: a disk does not run out of room. */
-	if (!fallocate(fd, 0, 0, (off_t)size) ||
-		((errno == EOPNOTSUPP || errno == ENOSYS) && !ftruncate(fd, (off_t)size)))
-		return 0;
-	complain(complaint, "%s: no room for %s here (%s); give a smaller --size", path,
-		units_size(text, size), strerror(errno));
-	unlink(path);
-	return -1;
-}
-
+/*
+ * What is neither a file nor a disk is not even opened: that of a FIFO waits for
+ * whoever writes to it. One that is not there yet is made, empty.
+ */
 static int open_file(
 	struct image *image, const char *path, uint64_t size, struct complaint *complaint)
 {
 	int flags = (image->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC;
+	struct stat status;
 
-	image->fd = open(path, flags);
-	if (image->fd < 0 && errno == ENOENT && size) {
-		image->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (image->fd >= 0)
-			return make(image->fd, path, size, complaint);
+	if (!stat(path, &status)) {
+		if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+			return complain(
+				complaint, "%s: is neither a file nor a block device", path);
+		image->fd = open(path, flags);
+	} else if (errno == ENOENT && size) {
+		image->fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+		image->made = image->fd >= 0;
+		if (image->fd < 0)
+			return complain(complaint, "%s: cannot be made (%s)", path,
+				errno == ENOENT ? "its folder is not there" : strerror(errno));
 	}
 	if (image->fd >= 0)
 		return 0;
 	if (errno == ENOENT)
 		return complain(complaint, "%s: there is no such file; --size SIZE makes it", path);
 	return complain(complaint, "%s: cannot be opened (%s)%s", path, strerror(errno),
-		errno == EROFS || errno == EACCES ? "; --read-only may do" : "");
+		!image->read_only && (errno == EROFS || errno == EACCES || errno == EPERM)
+			? "; --read-only may do"
+			: "");
+}
+
+/*
+ * Give an empty file its size: its blocks are there from the start, as a disk does
+ * not run out of room, and the size comes last, so that a file is whole or empty.
+ */
+static int fill(struct image *image, const char *path, uint64_t size, struct complaint *complaint)
+{
+	char text[UNITS_TEXT];
+	struct stat status;
+	int error;
+
+	if (!size || fstat(image->fd, &status) || !S_ISREG(status.st_mode) || status.st_size)
+		return 0;
+	do
+		error = fallocate(image->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) ? errno : 0;
+	while (error == EINTR);
+	if (error == EOPNOTSUPP || error == ENOSYS)
+		error = 0;
+	if (!error && ftruncate(image->fd, (off_t)size))
+		error = errno;
+	if (!error)
+		return 0;
+	if (image->made)
+		unlink(path);
+	else if (ftruncate(image->fd, 0))
+		error = errno;
+	return complain(complaint, "%s: no room for %s here (%s); give a smaller --size", path,
+		units_size(text, size), strerror(error));
 }
 
 static int lock(const struct image *image, const char *path, unsigned patience_ms,
@@ -117,7 +145,10 @@ static int measure(
 		return complain(complaint,
 			"%s: is there and has %s, not the %s of --size; leave --size out", path,
 			units_size(is, image->bytes), units_size(wanted, size));
-	if (!image->bytes || image->bytes % SECTOR)
+	if (!image->bytes)
+		return complain(complaint,
+			"%s: is empty; --size SIZE gives it one, with all its blocks", path);
+	if (image->bytes % SECTOR)
 		return complain(complaint,
 			"%s: its %llu bytes are no number of 512-byte sectors; make it so with "
 			"truncate -s %%512",
@@ -212,7 +243,9 @@ static int choose_direct(struct image *image, const char *path, enum image_direc
 	}
 	if (!try_direct(image) && direct == DIRECT_ON)
 		return complain(complaint,
-			"%s: its file system does not do O_DIRECT; leave --direct on out", path);
+			"%s: O_DIRECT is nothing for its file system, or for its %llu bytes; leave "
+			"--direct on out",
+			path, (unsigned long long)image->bytes);
 	/* One that only pretends, such as tmpfs, has no use for it. */
 	if (image->direct && direct == DIRECT_AUTO && !starts(image, false)) {
 		fcntl(image->fd, F_SETFL, fcntl(image->fd, F_GETFL) & ~O_DIRECT);
@@ -244,7 +277,7 @@ int image_open(struct image *image, const char *path, uint64_t size, bool read_o
 {
 	*image = (struct image){.fd = -1, .read_only = read_only};
 	if (open_file(image, path, size, complaint) || lock(image, path, patience_ms, complaint) ||
-		measure(image, path, size, complaint) ||
+		fill(image, path, size, complaint) || measure(image, path, size, complaint) ||
 		choose_direct(image, path, direct, complaint)) {
 		image_close(image);
 		return -1;

@@ -25,6 +25,7 @@ enum image_direct { DIRECT_AUTO, DIRECT_ON, DIRECT_OFF };
  * @reads_wait, @writes_wait: the kernel hands these to a thread that waits for
  *	them, so that a small one is done faster at once
  * @discards, @zeroes: holes can be punched; ranges can be zeroed
+ * @made: it was not there before
  */
 struct image {
 	int fd;
@@ -40,10 +41,12 @@ struct image {
 	bool writes_wait;
 	bool discards;
 	bool zeroes;
+	bool made;
 };
 
 /**
- * image_open() - Open @path, or make it where @size is given and it is not there.
+ * image_open() - Open @path, or make it where @size is given and it is not there
+ * or empty.
  * @size: 0: as it is
  * @patience_ms: how long to wait for the lock
  *

@@ -15,18 +15,23 @@
 #include "dmamap/virtqueue.h"
 
 #define HEADER_BYTES 4096u
-#define MAGIC	     "dmamap vduse-blk 1"
+#define MAGIC	     "dmamap vduse-blk"
+#define VERSION	     2u
 
 /* Compared as a whole, so it has no holes. */
 struct header {
 	char magic[24];
 	char boot[40];
+	char name[256];
 	uint64_t device;
 	uint64_t inode;
 	uint64_t image_bytes;
+	uint32_t version;
 	uint32_t n_queues;
 	uint32_t size;
-	uint64_t packed;
+	uint32_t packed;
+	uint32_t block;
+	uint32_t reserved;
 };
 
 static void read_boot(char boot[40])
@@ -40,30 +45,41 @@ static void read_boot(char boot[40])
 	close(fd);
 }
 
-static void fill(struct header *header, const struct image *image, unsigned n_queues, uint32_t size,
-	bool packed)
+static void fill(struct header *header, const struct inflight_config *config)
 {
 	*header = (struct header){
 		.magic = MAGIC,
-		.device = image->device,
-		.inode = image->inode,
-		.image_bytes = image->bytes,
-		.n_queues = n_queues,
-		.size = size,
-		.packed = packed,
+		.device = config->image->device,
+		.inode = config->image->inode,
+		.image_bytes = config->image->bytes,
+		.version = VERSION,
+		.n_queues = config->n_queues,
+		.size = config->size,
+		.packed = config->packed,
+		.block = config->image->block,
 	};
+	snprintf(header->name, sizeof(header->name), "%s", config->name);
 	read_boot(header->boot);
 }
 
-static void usual_path(char path[PATH_MAX], const char *name)
+static int choose_path(
+	struct inflight *log, const struct inflight_config *config, struct complaint *complaint)
 {
 	const char *folder = getenv("XDG_RUNTIME_DIR");
+	int n;
 
 	if (!access("/run", W_OK))
 		folder = "/run";
-	else if (!folder)
+	else if (!folder || !*folder)
 		folder = "/tmp";
-	snprintf(path, PATH_MAX, "%s/dmamap-vduse-%s.log", folder, name);
+	n = config->path
+		    ? snprintf(log->path, PATH_MAX, "%s", config->path)
+		    : snprintf(log->path, PATH_MAX, "%s/dmamap-vduse-%s.log", folder, config->name);
+	return n < PATH_MAX ? 0
+			    : complain(complaint,
+				      "the log's path has %d characters: too many; "
+				      "name another with --log",
+				      n);
 }
 
 static int open_file(struct inflight *log, struct complaint *complaint)
@@ -81,41 +97,95 @@ static int open_file(struct inflight *log, struct complaint *complaint)
 			"%s: is no file of this user's; name another log with --log", log->path);
 	if (flock(log->fd, LOCK_EX | LOCK_NB))
 		return complain(complaint,
-			"%s: another process uses this log; name another with --log", log->path);
+			"%s: another process uses this file; name another log with --log",
+			log->path);
 	return 0;
 }
 
-int inflight_open(struct inflight *log, const char *path, const char *name,
-	const struct image *image, unsigned n_queues, uint32_t size, bool packed, bool keep,
-	bool must, struct complaint *complaint)
+/*
+ * Whether the file may be a log, and is this disk's. What is no log, or that of a
+ * disk that may still be waited for, is not written to.
+ */
+static int look(struct inflight *log, const struct header *wanted, struct complaint *complaint)
 {
-	struct header header, found = {0};
-	uint64_t stride = dmamap_virtqueue_log_size(size, packed);
+	struct header found = {0};
+	ssize_t n = pread(log->fd, &found, sizeof(found), 0);
+
+	log->empty = !n;
+	if (!n)
+		return 0;
+	if (n != sizeof(found) || memcmp(found.magic, wanted->magic, sizeof(found.magic)))
+		return complain(complaint,
+			"%s: is there, and is no log of vduse-blk; name another with --log",
+			log->path);
+	/* Of before the machine was started: nothing of that is left. */
+	if (memcmp(found.boot, wanted->boot, sizeof(found.boot)))
+		return 0;
+	found.name[sizeof(found.name) - 1] = '\0';
+	if (strcmp(found.name, wanted->name))
+		return complain(complaint,
+			"%s: is the log of %s, which did not end; name another with --log, or "
+			"remove this one if that disk is gone",
+			log->path, found.name);
+	log->kept = !memcmp(&found, wanted, sizeof(found));
+	return 0;
+}
+
+/* Its blocks are there from the start, so that taking a request cannot find the disk full:
+ * but for the end of a packed queue's, which long chains alone need. */
+static int make_room(struct inflight *log, const struct inflight_config *config)
+{
+	uint64_t bytes = dmamap_virtqueue_log_dense(config->size, config->packed);
+	int error = 0;
+
+	if (ftruncate(log->fd, (off_t)log->bytes))
+		return -errno;
+	for (unsigned i = 0; i < config->n_queues && !error; i++)
+		error = -posix_fallocate(
+			log->fd, (off_t)(HEADER_BYTES + log->stride * i), (off_t)bytes);
+	return error;
+}
+
+/* The header comes first, for by it the file is known to be a log. */
+static int start_anew(const struct inflight *log, const struct header *header)
+{
+	if (ftruncate(log->fd, 0))
+		return -errno;
+	if (pwrite(log->fd, header, sizeof(*header), 0) != sizeof(*header))
+		return errno ? -errno : -ENOSPC;
+	return 0;
+}
+
+int inflight_open(
+	struct inflight *log, const struct inflight_config *config, struct complaint *complaint)
+{
+	struct header header;
+	uint64_t stride = dmamap_virtqueue_log_size(config->size, config->packed);
+	int error = 0;
 
 	*log = (struct inflight){.fd = -1};
-	if (path)
-		snprintf(log->path, sizeof(log->path), "%s", path);
-	else
-		usual_path(log->path, name);
-	if (open_file(log, complaint))
+	fill(&header, config);
+	if (choose_path(log, config, complaint) || open_file(log, complaint) ||
+		look(log, &header, complaint))
 		goto close;
-	fill(&header, image, n_queues, size, packed);
 	log->stride = (size_t)((stride + 63) & ~(uint64_t)63);
-	log->bytes = HEADER_BYTES + log->stride * n_queues;
-	log->kept = keep && pread(log->fd, &found, sizeof(found), 0) == sizeof(found) &&
-		    !memcmp(&found, &header, sizeof(header));
-	if (must && !log->kept) {
+	log->bytes = HEADER_BYTES + log->stride * config->n_queues;
+	log->kept &= config->keep;
+	if (config->must && !log->kept) {
 		complain(complaint,
 			"a driver is attached to %s, and %s is not the log of what was in flight: "
-			"give the same image and --log as before, or run vdpa dev del %s",
-			name, log->path, name);
+			"give the same image, --log and other options as before, or run vdpa dev "
+			"del %s",
+			config->name, log->path, config->name);
 		goto close;
 	}
-	/* Much of a packed ring's log stays a hole; the rest must not find the disk full. */
-	if (!log->kept && (ftruncate(log->fd, 0) || ftruncate(log->fd, (off_t)log->bytes) ||
-				  (!packed && posix_fallocate(log->fd, 0, (off_t)log->bytes)))) {
+	if (!log->kept)
+		error = start_anew(log, &header);
+	if (!error)
+		error = make_room(log, config);
+	if (error) {
 		complain(complaint, "%s: no room for the log (%s); name another with --log",
-			log->path, strerror(errno ? errno : ENOSPC));
+			log->path, strerror(-error));
 		goto close;
 	}
 	log->memory = mmap(NULL, log->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, log->fd, 0);
@@ -125,12 +195,10 @@ int inflight_open(struct inflight *log, const char *path, const char *name,
 			complaint, "%s: the log cannot be mapped (%s)", log->path, strerror(errno));
 		goto close;
 	}
-	if (!log->kept)
-		memcpy(log->memory, &header, sizeof(header));
 	return 0;
 
 close:
-	inflight_close(log, false);
+	inflight_close(log, log->empty);
 	return -1;
 }
 

@@ -15,8 +15,26 @@
 #include "image.h"
 
 /**
+ * struct inflight_config - Whose log it is, and what becomes of an older one.
+ * @path: NULL: the usual one of @name
+ * @keep: take what it holds, if it fits; else start anew
+ * @must: what it holds must fit, for a driver waits for that
+ */
+struct inflight_config {
+	const char *path;
+	const char *name;
+	const struct image *image;
+	unsigned n_queues;
+	uint32_t size;
+	bool packed;
+	bool keep;
+	bool must;
+};
+
+/**
  * struct inflight - The open file.
  * @kept: it was there, and is this disk's
+ * @empty: there was nothing in it
  */
 struct inflight {
 	int fd;
@@ -25,19 +43,17 @@ struct inflight {
 	size_t bytes;
 	size_t stride;
 	bool kept;
+	bool empty;
 };
 
 /**
- * inflight_open() - Open the file, or make it.
- * @path: NULL: the usual one of @name
- * @keep: take what it holds, if it fits; else start anew
- * @must: what it holds must fit, for a driver waits for that
+ * inflight_open() - Open the file, or make it. A file that is no log, or that
+ * of a disk of another name that did not end, is left as it is.
  *
  * Return: 0; -1 with a complaint.
  */
-int inflight_open(struct inflight *log, const char *path, const char *name,
-	const struct image *image, unsigned n_queues, uint32_t size, bool packed, bool keep,
-	bool must, struct complaint *complaint);
+int inflight_open(
+	struct inflight *log, const struct inflight_config *config, struct complaint *complaint);
 /** inflight_queue() - The log of one queue. */
 void *inflight_queue(const struct inflight *log, unsigned index);
 /** inflight_close() - @remove: nothing is in flight, and nobody will ask. */

@@ -25,10 +25,18 @@
 
 #define POLL_LEAST_NS 2000u
 #define OWED_NS	      1000000u
+/* A driver that is wrong over and over does not fill the user's log. */
+#define QUIET_NS 10000000000ull
 
 /* Taken at once: enough for one call and one interrupt to be cheap, few enough that
  * the driver has something to do meanwhile. */
 #define BATCH 32u
+
+static const char stops[] = "stops until the driver resets it";
+static const struct dmamap_reason_kind too_large = {.name = "queue_too_large",
+	.text = "the driver made it of {0d} entries, and {1d} are offered"};
+static const struct dmamap_reason_kind gone = {
+	.name = "queue_gone", .text = "the memory of ring {0d} is gone"};
 
 uint64_t queue_now(void)
 {
@@ -49,13 +57,27 @@ static void relax(void)
 
 /* ---------------------------------------------------------------- telling the user */
 
-static void say_reason(struct queue *queue, const char *what, const struct dmamap_reason *why)
+bool queue_may_say(uint64_t *quiet_until)
+{
+	uint64_t now = queue_now();
+
+	if (now < *quiet_until)
+		return false;
+	*quiet_until = now + QUIET_NS;
+	return true;
+}
+
+/* Return: whether it was said. */
+static bool say_reason(struct queue *queue, const char *what, const struct dmamap_reason *why)
 {
 	char reason[512], sentence[640];
 
+	if (!queue_may_say(&queue->quiet_until))
+		return false;
 	dmamap_reason_format(why, reason, sizeof(reason));
 	snprintf(sentence, sizeof(sentence), "queue %u %s: %s", queue->index, what, reason);
 	queue->settings->say(queue->settings->who, sentence);
+	return true;
 }
 
 /* -------------------------------------------------------------------- the kernel's ring */
@@ -160,7 +182,7 @@ static bool take(struct queue *queue)
 		if (taken <= 0) {
 			if (taken < 0 && !queue->ring_dead) {
 				queue->ring_dead = true;
-				say_reason(queue, "stops until the driver resets it", &why);
+				say_reason(queue, stops, &why);
 			}
 			break;
 		}
@@ -174,10 +196,9 @@ static bool take(struct queue *queue)
 		touch(queue, slot);
 		walked = dmamap_virtqueue_walk(queue->virtqueue, &chain, &why);
 		untouch(queue);
-		if (walked && !queue->complained) {
-			queue->complained = true;
-			say_reason(queue, "refused a request, others are only counted", &why);
-		}
+		if (walked && !queue->complained)
+			queue->complained = say_reason(
+				queue, "refused a request, others are only counted", &why);
 		if (queue->generation != dmamap_vduse_umem_generation(queue->settings->vduse) &&
 			queue->settings->image->direct)
 			fix_buffer(queue);
@@ -302,6 +323,7 @@ static void rest(struct queue *queue)
 /* What a fault was about, and what becomes of it. */
 static void faulted(struct queue *queue)
 {
+	struct dmamap_reason why = {0};
 	uint32_t slot = queue->touching;
 
 	queue->touching = QUEUE_NONE;
@@ -310,12 +332,8 @@ static void faulted(struct queue *queue)
 		return;
 	}
 	if (!queue->ring_dead) {
-		char sentence[128];
-
-		snprintf(sentence, sizeof(sentence),
-			"queue %u stops until the driver resets it: the memory of its ring is gone",
-			queue->index);
-		queue->settings->say(queue->settings->who, sentence);
+		DMAMAP_REFUSE(&why, &gone, EFAULT, NULL, queue->index);
+		say_reason(queue, stops, &why);
 	}
 	queue->ring_dead = queue->ring_gone = true;
 }
@@ -347,16 +365,19 @@ static void run(struct queue *queue)
 /* Without a virtqueue: a kick may mean that there is one now. */
 static void await(struct queue *queue)
 {
-	struct dmamap_reason why = {0};
-
 	while (!atomic_load(&queue->look) && !queue->virtqueue) {
+		struct dmamap_reason why = {0};
 		bool kicked = queue->kick_armed;
+		int error;
 
 		sleep_until(queue, 0);
 		reap(queue);
 		kicked = kicked && !queue->kick_armed;
-		if (kicked && queue_prepare(queue, false, &why))
+		error = kicked ? queue_prepare(queue, false, &why) : 0;
+		if (error) {
+			why.error = -error;
 			say_reason(queue, "cannot be served", &why);
+		}
 	}
 }
 
@@ -428,16 +449,28 @@ void queue_reached(struct queue *queue, enum queue_wanted wanted_now)
 int queue_prepare(struct queue *queue, bool resume, struct dmamap_reason *why)
 {
 	struct dmamap_virtqueue_config config;
-	int ready = dmamap_vduse_queue(queue->settings->vduse, queue->index, &config);
+	uint64_t features;
+	int error = dmamap_vduse_features(queue->settings->vduse, &features);
 
-	if (ready <= 0)
-		return ready;
+	if (!error)
+		error = dmamap_vduse_queue(queue->settings->vduse, queue->index, &config);
+	if (error <= 0)
+		return error;
 	if (config.size > queue->settings->size)
-		return -EINVAL;
+		return DMAMAP_REFUSE(
+			why, &too_large, EINVAL, NULL, config.size, queue->settings->size);
 	config.log = queue->log;
 	config.resume = queue->resume = resume;
 	queue->ring_dead = queue->ring_gone = false;
-	return dmamap_virtqueue_create(&config, &queue->virtqueue, why);
+	/* A driver that cannot flush trusts that what was written stays. */
+	queue->stable = !(features >> VIRTIO_BLK_F_FLUSH & 1);
+	if (GUARD_SET()) {
+		queue_drop(queue);
+		return DMAMAP_REFUSE(why, &gone, EFAULT, NULL, queue->index);
+	}
+	error = dmamap_virtqueue_create(&config, &queue->virtqueue, why);
+	guard_clear();
+	return error;
 }
 
 void queue_drop(struct queue *queue)

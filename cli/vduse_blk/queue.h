@@ -49,6 +49,7 @@ struct queue_counters {
 	_Atomic uint64_t batches;    /**< publications of finished requests */
 	_Atomic uint64_t interrupts; /**< that the driver wanted */
 	_Atomic uint64_t sleeps;
+	_Atomic uint64_t synced;  /**< for a driver that cannot ask for it */
 	_Atomic uint64_t bounced; /**< through aligned memory, for O_DIRECT */
 	_Atomic uint64_t in_flight;
 };
@@ -62,6 +63,7 @@ struct queue_counters {
  * @moving: bytes in the bounce buffer
  * @buffer: which bounce buffer; QUEUE_NONE
  * @due: when it may be given back
+ * @syncing: its bytes are through, and are being made to last
  * @next: in a list
  */
 struct io {
@@ -75,6 +77,7 @@ struct io {
 	uint32_t next;
 	uint8_t result;
 	bool by_zeroes;
+	bool syncing;
 };
 
 /* First in, first out, of slots. */
@@ -94,8 +97,10 @@ enum queue_wanted { QUEUE_STOP, QUEUE_RUN, QUEUE_EXIT };
  *	with @changed. @wake, an eventfd, makes the thread look
  * @kick: the driver's eventfd
  * @virtqueue: the thread's while it runs; NULL: the driver has not made it ready
+ * @stable: what was written is made to last before the driver hears of it
  * @touching: the slot whose memory is looked at, for a fault; QUEUE_NONE: the ring's
  * @ring_dead: nothing more is taken; @ring_gone: nor given back, for it is not there
+ * @complained: of a malformed request; @quiet_until: nothing is said
  * @busy: slots under way; @waiting: for a bounce buffer; @delayed: done, not yet due
  * @fixed: the memory that the ring knows as its buffer 0; @generation of it
  */
@@ -117,10 +122,12 @@ struct queue {
 	struct dmamap_virtqueue *virtqueue;
 	void *log;
 	bool resume;
+	bool stable;
 	bool owes_interrupt;
 	bool ring_dead;
 	bool ring_gone;
 	bool complained;
+	uint64_t quiet_until;
 
 	struct io_uring ring;
 	bool wake_armed;
@@ -189,6 +196,9 @@ static inline void untouch(struct queue *queue)
 }
 
 uint64_t queue_now(void);
+/** queue_may_say() - Whether to tell the user of a driver that is wrong: not within 10
+ * seconds of the last time. */
+bool queue_may_say(uint64_t *quiet_until);
 
 static inline void count(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -134,6 +134,31 @@ static void hand_over(struct io_uring_sqe *sqe, uint32_t slot)
 	io_uring_sqe_set_data64(sqe, slot);
 }
 
+static void sync_image(struct queue *queue, uint32_t slot)
+{
+	struct io_uring_sqe *sqe = next_sqe(queue);
+
+	io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
+	hand_over(sqe, slot);
+}
+
+/*
+ * All bytes or ranges are through. A driver that did not take the feature with
+ * which it could flush relies on it that what was written lasts (virtio 1.2, 5.2.6.2).
+ */
+static void through(struct queue *queue, uint32_t slot)
+{
+	struct io *io = &queue->ios[slot];
+
+	if (!queue->stable || io->request.verb == VERB_READ) {
+		finish(queue, slot, VIRTIO_BLK_S_OK);
+		return;
+	}
+	io->syncing = true;
+	count(&queue->counters.synced, 1);
+	sync_image(queue, slot);
+}
+
 static bool in_fixed(const struct queue *queue, const struct iovec *part)
 {
 	uintptr_t at = (uintptr_t)part->iov_base, from = (uintptr_t)queue->fixed.iov_base;
@@ -215,7 +240,7 @@ static void transfer_at_once(struct queue *queue, uint32_t slot)
 		io->done += (uint64_t)n;
 		request_skip(&request->data, &request->n_data, (uint64_t)n);
 	}
-	finish(queue, slot, VIRTIO_BLK_S_OK);
+	through(queue, slot);
 }
 
 static void transfer(struct queue *queue, uint32_t slot)
@@ -334,7 +359,6 @@ static bool range_went(struct io *io, int result)
 static void step(struct queue *queue, uint32_t slot)
 {
 	struct io *io = &queue->ios[slot];
-	struct io_uring_sqe *sqe;
 
 	switch (io->request.verb) {
 	case VERB_READ:
@@ -342,17 +366,15 @@ static void step(struct queue *queue, uint32_t slot)
 		if (io->done < io->request.bytes)
 			transfer(queue, slot);
 		else
-			finish(queue, slot, VIRTIO_BLK_S_OK);
+			through(queue, slot);
 		return;
 	case VERB_DISCARD:
 	case VERB_ZEROES:
 		if (!range_step(queue, slot))
-			finish(queue, slot, VIRTIO_BLK_S_OK);
+			through(queue, slot);
 		return;
 	case VERB_FLUSH:
-		sqe = next_sqe(queue);
-		io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
-		hand_over(sqe, slot);
+		sync_image(queue, slot);
 		return;
 	case VERB_ID:
 	case VERBS:
@@ -369,7 +391,7 @@ void io_begin(struct queue *queue, uint32_t slot, struct dmamap_chain *chain, in
 	io->done = 0;
 	io->range = 0;
 	io->buffer = QUEUE_NONE;
-	io->by_zeroes = false;
+	io->by_zeroes = io->syncing = false;
 	touch(queue, slot);
 	status = request_read(&io->request, queue->settings->disk, chain, walked);
 	if (status == VIRTIO_BLK_S_OK && io->request.verb == VERB_ID)
@@ -392,10 +414,13 @@ void io_went(struct queue *queue, uint32_t slot, int result)
 	bool good = result >= 0;
 
 	if (result == -EINTR || result == -EAGAIN) {
-		step(queue, slot);
+		if (io->syncing)
+			sync_image(queue, slot);
+		else
+			step(queue, slot);
 		return;
 	}
-	switch (request->verb) {
+	switch (io->syncing ? VERB_FLUSH : request->verb) {
 	case VERB_READ:
 	case VERB_WRITE:
 		/* Nothing at all: the image became shorter. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The signals that end the daemon: SIGINT, SIGTERM, SIGHUP. The first one shows
- * at a descriptor, so that all that was begun is done; a second one, after
- * stop_release(), ends the process at once.
+ * at a descriptor, so that all that was begun is done; a second SIGINT or SIGTERM,
+ * 300 ms after stop_release() or later, ends the process at once.
  */
 #ifndef CLI_VDUSE_BLK_STOP_H
 #define CLI_VDUSE_BLK_STOP_H

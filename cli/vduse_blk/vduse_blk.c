@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -29,6 +30,7 @@
 /* Waits for the driver, which waits for us: so it has a thread. */
 struct attaching {
 	const char *name;
+	bool found; /* the device was there before */
 	pthread_t thread;
 	bool started;
 	bool done;
@@ -85,7 +87,7 @@ static void *attach_thread(void *argument)
 
 	attaching->error = vdpa_attach(attaching->name);
 	/* Of a process before this one, which was killed. */
-	if (attaching->error == -EEXIST)
+	if (attaching->error == -EEXIST && attaching->found)
 		attaching->error = 0;
 	while (write(attaching->event, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
@@ -98,6 +100,7 @@ static int attach(struct program *program)
 	int error;
 
 	attaching->name = program->options.name;
+	attaching->found = device_taken_over(program->device) >= 0;
 	attaching->event = eventfd(0, EFD_CLOEXEC);
 	error = attaching->event < 0
 			? errno
@@ -115,6 +118,10 @@ static int explain_attach(struct program *program, int error)
 	switch (error) {
 	case -EOPNOTSUPP:
 		what = "the kernel has no vDPA: modprobe vdpa";
+		break;
+	case -EEXIST:
+		what = "a device of that name is on the vDPA bus; take another --name, or leave "
+		       "--attach out where it was put there by hand";
 		break;
 	case -EPERM:
 		what = "that needs CAP_NET_ADMIN: run it as root, or without --attach and have "
@@ -188,7 +195,7 @@ static int check_vduse(struct program *program)
 {
 	struct dmamap_reason why = {0};
 	char text[512];
-	int error = dmamap_vduse_check(program->system, &why);
+	int error = dmamap_vduse_check(program->system, program->options.name, &why);
 
 	if (!error)
 		return 0;
@@ -215,6 +222,10 @@ static int set_up(struct program *program)
 		.who = program,
 	};
 
+	/* What nobody reads, or is too long for a limit on files, is an error of that call,
+	 * and no reason to let a driver wait. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (dmamap_system_linux(&program->system))
 		return complain(&program->complaint, "not enough memory");
 	/* Before an image is made that nobody could serve. */

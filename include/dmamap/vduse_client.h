@@ -47,9 +47,10 @@ struct dmamap_vduse_config {
 
 struct dmamap_vduse;
 
-/** dmamap_vduse_check() - Whether devices can be made at all: 0, or as
- * dmamap_vduse_create() has it. */
-DMAMAP_API int dmamap_vduse_check(struct dmamap_system *system, struct dmamap_reason *why);
+/** dmamap_vduse_check() - Whether devices can be made at all, and @name can be
+ * one's: 0, or as dmamap_vduse_create() has it. */
+DMAMAP_API int dmamap_vduse_check(
+	struct dmamap_system *system, const char *name, struct dmamap_reason *why);
 
 /**
  * dmamap_vduse_create() - Make the device, or take over the one of that name.

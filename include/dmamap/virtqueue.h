@@ -83,12 +83,18 @@ DMAMAP_API bool dmamap_virtqueue_log_live(const void *log);
 /** dmamap_virtqueue_log_clear() - The driver reset the queue: nothing of it is left. */
 DMAMAP_API void dmamap_virtqueue_log_clear(void *log);
 
-/** dmamap_virtqueue_log_size() - Bytes of a queue's log; much of a packed
- * queue's is never touched, so that a sparse file is small. */
+/** dmamap_virtqueue_log_size() - Bytes of a queue's log. */
 DMAMAP_API uint64_t dmamap_virtqueue_log_size(uint32_t size, bool packed);
+/** dmamap_virtqueue_log_dense() - How many of them, from its start, are in use
+ * all the time. The rest is for chains in a packed ring of more than four
+ * descriptors, so that a sparse file is small. */
+DMAMAP_API uint64_t dmamap_virtqueue_log_dense(uint32_t size, bool packed);
 
 /**
  * dmamap_virtqueue_create() - Begin to serve a queue.
+ * @queue: out; NULL after an error. It is there before the driver's memory is
+ *	looked at, so that who catches the fault of memory that is gone can
+ *	destroy it
  *
  * Return: 0; -EINVAL a size or alignment that cannot be; -EFAULT an area is
  * not mapped as it must be; -EPROTO the log contradicts itself or the ring, or

@@ -7,21 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "abi/virtio.h"
 #include "cli/vduse_blk/device.h"
 #include "cli/vduse_blk/guard.h"
-#include "cli/vduse_blk/notify.h"
-#include "cli/vduse_blk/stop.h"
 #include "dmamap/soft.h"
 #include "dmamap/vdpa.h"
 
@@ -162,14 +154,22 @@ static const struct {
 	uint64_t refuse;
 	unsigned delay_us;
 	uint32_t segment;
+	bool packed;
 } variants[] = {
-	{"as it comes", DIRECT_AUTO, false, 0, 0, 0},
-	{"cached", DIRECT_OFF, false, 0, 0, 0},
-	{"the kernel's bounce memory", DIRECT_AUTO, true, 0, 0, 0},
-	{"no indirect tables", DIRECT_AUTO, false, 1ull << VIRTIO_RING_F_INDIRECT_DESC, 0, 0},
-	{"no event index", DIRECT_AUTO, false, 1ull << VIRTIO_RING_F_EVENT_IDX, 0, 0},
-	{"later by 100 us", DIRECT_AUTO, false, 0, 100, 0},
-	{"in pieces", DIRECT_AUTO, false, 0, 0, 1024},
+	{"as it comes", DIRECT_AUTO, false, 0, 0, 0, false},
+	{"cached", DIRECT_OFF, false, 0, 0, 0, false},
+	{"the kernel's bounce memory", DIRECT_AUTO, true, 0, 0, 0, false},
+	{"no indirect tables", DIRECT_AUTO, false, 1ull << VIRTIO_RING_F_INDIRECT_DESC, 0, 0,
+		false},
+	{"no event index", DIRECT_AUTO, false, 1ull << VIRTIO_RING_F_EVENT_IDX, 0, 0, false},
+	{"later by 100 us", DIRECT_AUTO, false, 0, 100, 0, false},
+	{"in pieces", DIRECT_AUTO, false, 0, 0, 1024, false},
+	{"packed rings", DIRECT_AUTO, false, 0, 0, 0, true},
+	{"packed rings in pieces", DIRECT_AUTO, true, 0, 0, 1024, true},
+	{"packed rings, no indirect tables", DIRECT_AUTO, false,
+		1ull << VIRTIO_RING_F_INDIRECT_DESC, 0, 1024, true},
+	{"packed rings, no event index", DIRECT_AUTO, false, 1ull << VIRTIO_RING_F_EVENT_IDX, 0, 0,
+		true},
 };
 
 /* What is written is what is read, whatever the sizes and whoever shares the disk. */
@@ -183,6 +183,7 @@ static void data_comes_back(void **state)
 		world_start(&world);
 		world.settings.umem = UMEM && !variants[i].no_umem;
 		world.settings.delay_ns = variants[i].delay_us * 1000ull;
+		world.settings.packed = variants[i].packed;
 		world.driver.refuse = variants[i].refuse;
 		serve(&world);
 		probe(&world);
@@ -324,6 +325,81 @@ static void what_cannot_be_is_answered(void **state)
 	world_end(&world);
 }
 
+/* Who does not take the feature to flush is promised that what is written lasts. */
+static void a_driver_that_cannot_flush(void **state)
+{
+	static unsigned char data[4096];
+	const struct {
+		struct dmamap_blk_request request;
+		unsigned synced;
+	} steps[] = {
+		{{.op = DMAMAP_BLK_WRITE, .size = sizeof(data), .data = data}, 1},
+		{{.op = DMAMAP_BLK_READ, .size = sizeof(data), .data = data}, 0},
+		{{.op = DMAMAP_BLK_WRITE_ZEROES, .sectors = 8}, 1},
+		{{.op = DMAMAP_BLK_DISCARD, .sectors = 8}, 1},
+	};
+
+	(void)state;
+	for (unsigned refuses = 0; refuses < 2; refuses++) {
+		for (unsigned direct = DIRECT_AUTO; direct <= DIRECT_OFF; direct += DIRECT_OFF) {
+			struct world world = {.direct = (enum image_direct)direct};
+			uint64_t synced = 0;
+
+			world_start(&world);
+			world.driver.refuse = (uint64_t)refuses << VIRTIO_BLK_F_FLUSH;
+			serve(&world);
+			probe(&world);
+			for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+				assert_int_equal(ask(&world, steps[i].request), 0);
+				synced += refuses * steps[i].synced;
+				assert_int_equal(SUM(&world, synced), synced);
+			}
+			removed(&world);
+			served(&world);
+			world_end(&world);
+		}
+	}
+}
+
+/* What the image refuses, the driver hears of, and the disk goes on. */
+static void an_image_that_fails(void **state)
+{
+	static unsigned char data[4096];
+	const struct dmamap_blk_request
+		read = {.op = DMAMAP_BLK_READ, .sector = 4096, .size = 4096, .data = data},
+		write = {.op = DMAMAP_BLK_WRITE, .sector = 4096, .size = 4096, .data = data},
+		zero = {.op = DMAMAP_BLK_WRITE_ZEROES, .sector = 4096, .sectors = 8};
+	struct rlimit limit, small;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	for (unsigned direct = DIRECT_AUTO; direct <= DIRECT_OFF; direct += DIRECT_OFF) {
+		struct world world = {.direct = (enum image_direct)direct};
+
+		world_start(&world);
+		serve(&world);
+		probe(&world);
+		/* It was cut. */
+		assert_int_equal(ftruncate(world.image.fd, MIB), 0);
+		assert_int_equal(ask(&world, read), -EIO);
+		assert_int_equal(SUM(&world, failed), 1);
+		/* There is no room for more. */
+		small = (struct rlimit){MIB, limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		assert_int_equal(ask(&world, write), -EIO);
+		assert_int_equal(SUM(&world, failed), 2);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		assert_int_equal(ask(&world, write), 0);
+		assert_int_equal(ask(&world, zero), 0);
+		assert_int_equal(ask(&world, read), 0);
+		assert_int_equal(SUM(&world, failed), 2);
+		removed(&world);
+		served(&world);
+		world_end(&world);
+	}
+}
+
 static void a_disk_that_is_read_only(void **state)
 {
 	struct world world = {.direct = DIRECT_OFF};
@@ -413,6 +489,42 @@ static void no_log_no_taking_over(void **state)
 	world.settings.log = world.log;
 	image_close(&world.image);
 	serve(&world);
+	removed(&world);
+	served(&world);
+	world_end(&world);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Looking for work stops where none comes: after a load, and with a driver that waits. */
+static void an_idle_disk_takes_no_time(void **state)
+{
+	struct world world = {.direct = DIRECT_AUTO};
+	uint64_t sleeps, before;
+
+	(void)state;
+	world_start(&world);
+	world.settings.poll_ns = 1000000;
+	serve(&world);
+	probe(&world);
+	load(&world, &(struct dmamap_blk_load){.jobs = 2,
+			     .depth = 8,
+			     .size = 512,
+			     .requests = 2000,
+			     .verify = true,
+			     .seed = 5});
+	usleep(20000);
+	sleeps = SUM(&world, sleeps);
+	before = cpu_ns();
+	usleep(400000);
+	assert_int_equal(SUM(&world, sleeps), sleeps);
+	assert_true(cpu_ns() - before < 20000000);
 	removed(&world);
 	served(&world);
 	world_end(&world);
@@ -513,128 +625,21 @@ static void umem_is_taken(void **state)
 	}
 }
 
-static void images_that_cannot_be(void **state)
-{
-	struct world world = {0};
-	struct complaint complaint;
-	struct image image;
-	char other[128];
-	int fd;
-
-	(void)state;
-	world_start(&world);
-	assert_int_equal(image_open(&image, world.path, 0, false, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "there is no such file; --size SIZE makes it"));
-	/* No room for it, and then it is not left behind. */
-	assert_int_equal(
-		image_open(&image, world.path, 1ull << 60, false, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "no room for 1 EiB here"));
-	assert_int_equal(access(world.path, F_OK), -1);
-	assert_int_equal(image_open(&image, world.folder, 0, true, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "neither a file nor a block device"));
-	fd = open(world.path, O_CREAT | O_RDWR, 0600);
-	assert_int_equal(image_open(&image, world.path, 0, false, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "its 0 bytes are no number"));
-	assert_int_equal(ftruncate(fd, 1000), 0);
-	assert_int_equal(image_open(&image, world.path, 0, false, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "its 1000 bytes are no number"));
-	assert_int_equal(ftruncate(fd, MIB), 0);
-	assert_int_equal(
-		image_open(&image, world.path, 2 * MIB, false, DIRECT_AUTO, 0, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "has 1 MiB, not the 2 MiB of --size"));
-	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(image_open(&image, world.path, 0, false, DIRECT_AUTO, 30, &complaint), -1);
-	assert_non_null(strstr(complaint.text, "another process uses this image"));
-	assert_int_equal(flock(fd, LOCK_SH), 0);
-	/* Several may read it. */
-	assert_int_equal(image_open(&image, world.path, 0, true, DIRECT_AUTO, 30, &complaint), 0);
-	image_close(&image);
-	assert_int_equal(close(fd), 0);
-	/* A file system that takes O_DIRECT and does nothing with it is told apart. */
-	snprintf(other, sizeof(other), "/dev/shm/dmamap-%d", (int)getpid());
-	if (!image_open(&image, other, MIB, false, DIRECT_AUTO, 30, &complaint)) {
-		assert_false(image.direct && image.reads_wait);
-		image_close(&image);
-		unlink(other);
-	}
-	world_end(&world);
-}
-
-static void a_service_manager_is_told(void **state)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char text[64] = {0};
-	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-
-	(void)state;
-	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "dmamap-test-%d",
-		(int)getpid());
-	assert_int_equal(bind(fd, (const struct sockaddr *)&address,
-				 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-					     strlen(address.sun_path + 1))),
-		0);
-	address.sun_path[0] = '@';
-	setenv("NOTIFY_SOCKET", address.sun_path, 1);
-	notify("READY=1");
-	assert_int_equal(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT), 7);
-	assert_string_equal(text, "READY=1");
-	unsetenv("NOTIFY_SOCKET");
-	notify("READY=1");
-	assert_int_equal(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT), -1);
-	close(fd);
-}
-
-/* The first signal ends it in order, and is gone then; a second one ends it at once. */
-static void the_first_signal_is_taken(void **state)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		int ends[2], status;
-		char alive = 0;
-		pid_t child;
-
-		assert_int_equal(pipe(ends), 0);
-		child = fork();
-		assert_true(child >= 0);
-		if (!child) {
-			int fd = stop_catch();
-			struct pollfd file = {.fd = fd, .events = POLLIN};
-
-			raise(signals[i]);
-			if (fd < 0 || poll(&file, 1, 1000) != 1)
-				_exit(1);
-			stop_release(fd);
-			if (write(ends[1], "x", 1) != 1)
-				_exit(2);
-			raise(signals[i]);
-			_exit(3);
-		}
-		close(ends[1]);
-		assert_int_equal(read(ends[0], &alive, 1), 1);
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_true(WIFSIGNALED(status));
-		assert_int_equal(WTERMSIG(status), signals[i]);
-		close(ends[0]);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_comes_back),
 		cmocka_unit_test(every_request_does_what_it_is_for),
 		cmocka_unit_test(what_cannot_be_is_answered),
+		cmocka_unit_test(a_driver_that_cannot_flush),
+		cmocka_unit_test(an_image_that_fails),
 		cmocka_unit_test(a_disk_that_is_read_only),
 		cmocka_unit_test(drivers_and_disks_come_and_go),
 		cmocka_unit_test(no_log_no_taking_over),
+		cmocka_unit_test(an_idle_disk_takes_no_time),
 		cmocka_unit_test(a_device_left_behind_is_made_anew),
 		cmocka_unit_test(two_disks_of_one_name),
 		cmocka_unit_test(umem_is_taken),
-		cmocka_unit_test(images_that_cannot_be),
-		cmocka_unit_test(a_service_manager_is_told),
-		cmocka_unit_test(the_first_signal_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

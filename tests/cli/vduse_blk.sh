@@ -37,6 +37,10 @@ bad '--serial .*at most 20' --name x --file "$image" --serial 123456789012345678
 bad '--nonsense: .*--help' --nonsense
 bad '--name needs a value' --name
 bad 'disk.img: .*--file disk.img' disk.img
+bad 'a/b cannot be a device.s name: take 1 to 255 characters without a slash' \
+	--name a/b --file "$image" --size 1M
+bad 'cannot be a device.s name' --name "$(printf '%0256d' 0)" --file "$image" --size 1M
+[ -e "$image" ] && fail "$what: an image was made"
 
 if [ ! -e /dev/vduse/control ]; then
 	bad 'there is no /dev/vduse/control: modprobe vduse' --name x --file "$image" --size 1M

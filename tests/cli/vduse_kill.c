@@ -642,6 +642,94 @@ static void memory_that_vanishes(void **state)
 	end(&driver);
 }
 
+/* A ring that is gone before the queue is made: the driver hears of it, the disk lives. */
+static void a_ring_that_was_never_there(void **state)
+{
+	static const struct variant variant = {"never there", false, false, DIRECT_OFF, 0, 0};
+	struct random random = random_start("a_ring_that_was_never_there");
+	const struct vduse_dev_request ok = {
+		.type = VDUSE_SET_STATUS, .request_id = 3, .s.status = 0xf};
+	static struct driver driver;
+	int status;
+
+	(void)state;
+	start(&driver, &variant, &random);
+	spawn(&driver);
+	set_status(&driver, 0xb);
+	driver.kernel.shared->info.ready = 1;
+	assert_int_equal(ftruncate(driver.kernel.memory, 0), 0);
+	assert_int_equal(ask(&driver, &ok).result, VDUSE_REQ_RESULT_FAILED);
+	assert_int_equal(waitpid(driver.child, &status, WNOHANG), 0);
+	assert_int_equal(
+		ftruncate(driver.kernel.memory, (off_t)(RING_BYTES + DATA_BYTES + CONST_BYTES)), 0);
+	set_status(&driver, 0xf);
+	receive_kick(&driver);
+	for (unsigned i = 0; i < 5; i++)
+		turn(&driver, true);
+	while (driver.out)
+		turn(&driver, false);
+	assert_true(driver.done > 0);
+	kill_disk(&driver);
+	check_image(&driver);
+	end(&driver);
+}
+
+/*
+ * Killed while the driver leaves, when the log is cleared and the kernel does not
+ * know it yet: what is still in the ring was done long ago, and is not done again.
+ */
+static void leave_and_kill(struct random *random)
+{
+	static const struct variant variant = {"leaving", false, false, DIRECT_OFF, 0, 0};
+	const struct vduse_dev_request leave = {
+		.type = VDUSE_SET_STATUS, .request_id = 11, .s.status = 0};
+	struct vduse_dev_response response;
+	static struct driver driver;
+	char path[128];
+	const uint64_t nothing = 0;
+	int fd;
+
+	start(&driver, &variant, random);
+	spawn(&driver);
+	set_status(&driver, 0xb);
+	driver.kernel.shared->info.ready = 1;
+	set_status(&driver, 0xf);
+	receive_kick(&driver);
+	for (unsigned i = 0; i < 3; i++)
+		turn(&driver, true);
+	while (driver.out)
+		turn(&driver, false);
+	kill_disk(&driver);
+	/* The first word of the queue's log, as dmamap_virtqueue_log_clear() leaves it. */
+	snprintf(path, sizeof(path), "%s/log", driver.folder);
+	fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, &nothing, sizeof(nothing), 4096), sizeof(nothing));
+	close(fd);
+	/* And the memory of its requests is used for something else by now. */
+	for (unsigned slot = 0; slot < DEPTH; slot++)
+		memset(at(&driver, slot, data_at(&driver)), 0xee, BLOCK);
+	assert_int_equal(write(driver.kernel.messages[0], &leave, sizeof(leave)), sizeof(leave));
+	spawn(&driver);
+	assert_int_equal(
+		read(driver.kernel.messages[0], &response, sizeof(response)), sizeof(response));
+	assert_int_equal(response.result, VDUSE_REQ_RESULT_OK);
+	driver.kernel.shared->info.ready = 0;
+	set_status(&driver, 0xb);
+	kill_disk(&driver);
+	check_image(&driver);
+	end(&driver);
+}
+
+static void killed_while_the_driver_leaves(void **state)
+{
+	struct random random = random_start("killed_while_the_driver_leaves");
+
+	(void)state;
+	/* Whether queues would run before the message is read is chance. */
+	for (unsigned i = 0; i < 12; i++)
+		leave_and_kill(&random);
+}
+
 /* Good requests, then bytes changed at random in rings, tables, headers. */
 static void lie(struct driver *driver)
 {
@@ -706,6 +794,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_and_resumed),
 		cmocka_unit_test(memory_that_vanishes),
+		cmocka_unit_test(a_ring_that_was_never_there),
+		cmocka_unit_test(killed_while_the_driver_leaves),
 		cmocka_unit_test(a_driver_that_lies),
 	};
 

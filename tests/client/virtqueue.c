@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "client/virtqueue.h"
 #include "ring_driver.h"
 
 static unsigned char memory[RING_BYTES + DATA_BYTES + CONST_BYTES] __attribute__((aligned(4096)));
@@ -599,6 +600,29 @@ static void a_log_that_does_not_fit(void **state)
 	}
 }
 
+/* Two that are said to hold the whole packed ring each would lead to a place behind it. */
+static void a_log_of_more_than_the_ring(void **state)
+{
+	struct dmamap_virtqueue_config config;
+	struct dmamap_virtqueue *queue;
+	struct pair pair;
+	struct log_entry *entries = (struct log_entry *)(void *)(logs + sizeof(struct log_header));
+	int ids[4];
+
+	(void)state;
+	leave_in_the_middle(&pair, true, ids, &config);
+	dmamap_virtqueue_give(pair.queue, pair.chain.slot, 0);
+	/* The driver has seen both, and the log has not. */
+	ring_driver_packed(&pair.driver)[1].flags |= 1u << VRING_PACKED_DESC_F_USED;
+	stop(&pair);
+	for (unsigned slot = 0; slot < 8; slot++)
+		if (log_state(&entries[slot]) == LOG_GIVEN)
+			entries[slot].count = 8;
+	assert_int_equal(dmamap_virtqueue_create(&config, &queue, &pair.why), -EPROTO);
+	assert_null(queue);
+	assert_string_equal(pair.why.label, "more in flight than there are entries");
+}
+
 /* Whatever is in the log, resuming stays within it. */
 static void a_log_of_noise(void **state)
 {
@@ -646,6 +670,7 @@ int main(void)
 		cmocka_unit_test(a_log_goes_on),
 		cmocka_unit_test(a_log_that_is_late),
 		cmocka_unit_test(a_log_that_does_not_fit),
+		cmocka_unit_test(a_log_of_more_than_the_ring),
 		cmocka_unit_test(a_log_of_noise),
 	};
 

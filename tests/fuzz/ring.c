@@ -6,7 +6,9 @@
  * outside, gives everything back that it took, and carries out only requests
  * that lie on the disk.
  *
- * byte 0: bit 0 packed, bit 1 event index, bit 2 indirect, bit 3 read-only
+ * byte 0: bit 0 packed, bit 1 event index, bit 2 indirect, bit 3 read-only; bit 4 the
+ * device is killed in each step, and the next one goes on from its log; bit 5 the log
+ * is written over as well
  * byte 1: log2 of the size, or the size where packed, from its low 4 bits
  * byte 2: how many steps
  * from 3: the driver's memory; what follows it is written over it, two bytes of
@@ -97,7 +99,8 @@ static void carry_out(const struct request *request, const struct disk *disk)
 		request->verb == VERB_FLUSH);
 }
 
-static void serve(struct dmamap_virtqueue *queue, const struct disk *disk)
+/* @killed: before half of it is given back, and any of that is shown */
+static void serve(struct dmamap_virtqueue *queue, const struct disk *disk, bool killed)
 {
 	struct iovec parts[PARTS];
 	uint32_t slot, held[SIZE_MOST], n_held = 0;
@@ -117,10 +120,32 @@ static void serve(struct dmamap_virtqueue *queue, const struct disk *disk)
 		held[n_held++] = slot;
 	}
 	check(n_held <= dmamap_virtqueue_in_flight(queue));
+	if (killed) {
+		while (n_held > 1)
+			dmamap_virtqueue_give(queue, held[n_held -= 2], 1);
+		return;
+	}
 	while (n_held)
 		dmamap_virtqueue_give(queue, held[--n_held], 1);
 	dmamap_virtqueue_publish(queue);
 	check(!dmamap_virtqueue_in_flight(queue));
+}
+
+/* What the driver does between two steps: into its memory, and the log where that counts. */
+static const uint8_t *write_over(struct world *world, unsigned char *log, size_t log_bytes,
+	const uint8_t *at, const uint8_t *end)
+{
+	for (; end - at >= 4; at += 4) {
+		size_t place = (at[0] | at[1] << 8) % (MEMORY_BYTES + log_bytes - 1);
+
+		if (place < MEMORY_BYTES - 1)
+			memcpy(world->memory + place, at + 2, 2);
+		else if (place >= MEMORY_BYTES)
+			memcpy(log + place - MEMORY_BYTES, at + 2, 2);
+		if (at[1] & 0x80)
+			return at + 4;
+	}
+	return end;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -138,39 +163,46 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.write_zeroes = true,
 		.id = "fuzz"};
 	struct dmamap_virtqueue *queue;
-	size_t given;
+	size_t given, log_bytes;
+	const uint8_t *more;
+	bool killed;
 
 	if (size < 3)
 		return 0;
-	world.dma.find = find;
-	world.memory = malloc(MEMORY_BYTES);
-	if (!world.memory)
-		return 0;
-	given = size - 3 < MEMORY_BYTES ? size - 3 : MEMORY_BYTES;
-	memset(world.memory, 0, MEMORY_BYTES);
-	memcpy(world.memory, data + 3, given);
 	config.packed = data[0] & 1;
 	config.event_index = data[0] & 2;
 	config.indirect = data[0] & 4;
 	disk.read_only = data[0] & 8;
+	killed = data[0] & 16;
 	config.size = config.packed ? data[1] % 16 + 1u : 1u << (data[1] % 5);
 	config.available = config.used = config.packed ? 0x8000 : 0;
-	if (!dmamap_virtqueue_create(&config, &queue, NULL)) {
-		const uint8_t *more = data + 3 + given, *end = data + size;
-
-		for (unsigned steps = data[2] % 16 + 1u; steps--;) {
-			if (!dmamap_virtqueue_listen(queue))
-				dmamap_virtqueue_mute(queue);
-			serve(queue, &disk);
-			for (; end - more >= 4; more += 4) {
-				memcpy(world.memory + (more[0] | more[1] << 8) % (MEMORY_BYTES - 1),
-					more + 2, 2);
-				if (more[1] & 0x80)
-					break;
-			}
-		}
+	log_bytes = (size_t)dmamap_virtqueue_log_size(config.size, config.packed);
+	world.dma.find = find;
+	world.memory = malloc(MEMORY_BYTES);
+	config.log = calloc(1, log_bytes);
+	check(world.memory && config.log);
+	given = size - 3 < MEMORY_BYTES ? size - 3 : MEMORY_BYTES;
+	memset(world.memory, 0, MEMORY_BYTES);
+	memcpy(world.memory, data + 3, given);
+	more = data + 3 + given;
+	if (dmamap_virtqueue_create(&config, &queue, NULL))
+		goto free;
+	config.resume = true;
+	for (unsigned steps = data[2] % 16 + 1u; steps--;) {
+		if (!dmamap_virtqueue_listen(queue))
+			dmamap_virtqueue_mute(queue);
+		serve(queue, &disk, killed);
+		more = write_over(
+			&world, config.log, data[0] & 32 ? log_bytes : 0, more, data + size);
+		if (!killed)
+			continue;
 		dmamap_virtqueue_destroy(queue);
+		if (dmamap_virtqueue_create(&config, &queue, NULL))
+			goto free;
 	}
+	dmamap_virtqueue_destroy(queue);
+free:
+	free(config.log);
 	free(world.memory);
 	return 0;
 }
