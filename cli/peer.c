@@ -18,13 +18,13 @@
 #define LIBRARY "libdmamap-preload.so"
 #define STEP_MS 2
 
-/* Who looks for it may say where it is; else it is where it was built or installed. */
+/* Beside this program where it was built, or where it was installed. */
 static int find_library(char *path, size_t size, struct complaint *complaint)
 {
 	const char *given = getenv("DMAMAP_PRELOAD");
 	char self[512];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	int folder = 0;
 
 	if (given) {
 		snprintf(path, size, "%s", given);
@@ -34,19 +34,23 @@ static int find_library(char *path, size_t size, struct complaint *complaint)
 						    given, strerror(errno), LIBRARY)
 					  : 0;
 	}
-	self[n < 0 ? 0 : n] = '\0';
-	for (slash = strrchr(self, '/'); slash; slash = strrchr(self, '/')) {
-		*slash = '\0';
-		snprintf(path, size, "%s/preload/%s", self, LIBRARY);
-		if (!access(path, R_OK))
-			return 0;
-	}
-	snprintf(path, size, "%s/%s", PRELOAD_FOLDER, LIBRARY);
+	for (int i = 0; i < n; i++)
+		if (self[i] == '/')
+			folder = i;
+	snprintf(path, size, "%.*s/preload/%s", folder, self, LIBRARY);
+	if (!access(path, R_OK))
+		return 0;
+	/* The tree may have been moved as a whole, unless its library folder is outside of it. */
+	if (PRELOAD_FOLDER[0] == '/')
+		snprintf(path, size, "%s/%s", PRELOAD_FOLDER, LIBRARY);
+	else
+		snprintf(path, size, "%.*s/../%s/%s", folder, self, PRELOAD_FOLDER, LIBRARY);
 	if (!access(path, R_OK))
 		return 0;
 	return complain(complaint,
-		"%s is neither beside dmamap nor in %s; install it, or set DMAMAP_PRELOAD to it",
-		LIBRARY, PRELOAD_FOLDER);
+		"there is no %s; install all of dmamap, or set DMAMAP_PRELOAD "
+		"to where it is",
+		path);
 }
 
 int peer_serve(struct peer *peer, struct dmamap_system *system, struct complaint *complaint)
@@ -82,19 +86,34 @@ void peer_serve_end(struct peer *peer)
 	peer->folder[0] = '\0';
 }
 
+void peer_drop(const struct peer *peer)
+{
+	if (peer->pid)
+		kill(-peer->pid, SIGKILL);
+	if (!peer->folder[0])
+		return;
+	unlink(peer->socket);
+	rmdir(peer->folder);
+}
+
 /* ---------------------------------------------------------------- program */
 
 /* In the child: nothing but what may be done between fork and exec. */
-__attribute__((noreturn)) static void become(char *const argv[], char *const environment[], int out)
+__attribute__((noreturn)) static void become(
+	const struct peer *peer, char *const argv[], char *const environment[], int out)
 {
 	sigset_t none;
 	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	setpgid(0, 0);
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+	if (peer->output)
+		dup2(peer->output, STDERR_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvpe(argv[0], argv, environment);
 	error = errno;
@@ -144,7 +163,7 @@ static int run(struct peer *peer, char *const argv[], char *const environment[])
 		return errno;
 	peer->pid = fork();
 	if (!peer->pid)
-		become(argv, environment, ends[1]);
+		become(peer, argv, environment, ends[1]);
 	if (peer->pid < 0) {
 		error = errno;
 		peer->pid = 0;
@@ -201,12 +220,12 @@ bool peer_stop(struct peer *peer, int signal, unsigned patience_ms)
 {
 	if (!peer_alive(peer))
 		return true;
-	kill(peer->pid, signal);
+	kill(-peer->pid, signal);
 	for (unsigned waited = 0; peer_alive(peer) && waited < patience_ms; waited += STEP_MS)
 		sleep_ms(STEP_MS);
 	if (!peer_alive(peer))
 		return true;
-	kill(peer->pid, SIGKILL);
+	kill(-peer->pid, SIGKILL);
 	waitpid(peer->pid, &peer->status, 0);
 	peer->pid = 0;
 	return false;
@@ -231,18 +250,11 @@ static int complain_ended(const struct peer *peer, struct complaint *complaint)
 static int complain_late(struct peer *peer, const char *name, unsigned patience_ms, int error,
 	struct complaint *complaint)
 {
-	struct dmamap_reason why;
-	char text[512];
-
 	if (!error)
 		return complain(complaint,
 			"the program made no VDUSE device in %u s; is it told to export one?",
 			patience_ms / 1000);
-	if (peer->system->ops->reason(peer->system, &why))
-		return complain(
-			complaint, "device %s cannot be attached (%s)", name, strerror(-error));
-	dmamap_reason_format(&why, text, sizeof(text));
-	return complain(complaint, "device %s cannot be attached: %s", name, text);
+	return complain_call(complaint, peer->system, error, "device %s cannot be attached", name);
 }
 
 /* -ENOENT: there is none yet. */

@@ -15,7 +15,8 @@
 #include "dmamap/vdpa.h"
 
 /**
- * struct peer - To be zeroed, and @pid and @refused, @who set or left, before peer_serve().
+ * struct peer - To be zeroed, and @refused, @who and @output set or left, before peer_serve().
+ * @output: descriptor that what it prints goes to; 0: standard error
  * @pid: of the program; 0: none runs
  * @status: of the last one that was waited for, as of waitpid(2)
  */
@@ -24,6 +25,7 @@ struct peer {
 	struct dmamap_soft_server *server;
 	char folder[96];
 	char socket[108];
+	int output;
 	pid_t pid;
 	int status;
 	void (*refused)(void *who, const struct dmamap_soft_refusal *refusal);
@@ -34,17 +36,21 @@ struct peer {
 int peer_serve(struct peer *peer, struct dmamap_system *system, struct complaint *complaint);
 /** peer_serve_end() - No program runs any more. */
 void peer_serve_end(struct peer *peer);
+/** peer_drop() - Kill it and remove the socket, nothing else: for a signal's
+ * handler before the process ends. */
+void peer_drop(const struct peer *peer);
 
 /**
- * peer_start() - Run it, found as a shell would; what it prints goes to standard
- * error. It gets SIGTERM when the calling thread ends.
+ * peer_start() - Run it, found as a shell would, in a process group of its own:
+ * a terminal's Ctrl-C is this process's alone. It has nothing to read, and gets
+ * SIGTERM when the calling thread ends.
  *
  * Return: 0; -1 with a complaint: it cannot be run.
  */
 int peer_start(struct peer *peer, char *const argv[], struct complaint *complaint);
 /** peer_alive() - Whether it runs; else @status says how it ended. */
 bool peer_alive(struct peer *peer);
-/** peer_stop() - Send it the signal, and wait; after @patience_ms, kill it.
+/** peer_stop() - Send its process group the signal, and wait; after @patience_ms, kill it.
  * Return: whether it ended by itself, or by the signal given. */
 bool peer_stop(struct peer *peer, int signal, unsigned patience_ms);
 

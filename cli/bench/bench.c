@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "compare.h"
 #include "host.h"
+#include "hugepages.h"
 #include "interrupt.h"
 #include "options.h"
 #include "plan.h"
@@ -101,7 +102,7 @@ static int measure(struct session *session)
 	report->sparse = options->sparse;
 	if (plan_make(&session->plan, options, report, &session->complaint) || open_files(session))
 		return -1;
-	interrupt_catch();
+	interrupt_catch(hugepages_restore);
 	if (run_plan(&session->plan, options, report, terminal ? show_progress : NULL))
 		return complain(&session->complaint, "out of memory");
 	if (terminal)

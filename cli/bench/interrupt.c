@@ -3,28 +3,30 @@
 #include "interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "hugepages.h"
 
-static volatile sig_atomic_t caught;
+static atomic_int caught; /* other threads ask */
+static void (*clean_up)(void);
 
 static void handle(int number)
 {
 	if (caught) {
-		hugepages_restore();
+		clean_up();
 		_exit(EXIT_SIGNAL + number);
 	}
 	caught = number;
 }
 
-void interrupt_catch(void)
+void interrupt_catch(void (*clean)(void))
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
 
+	clean_up = clean;
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 		struct sigaction old;

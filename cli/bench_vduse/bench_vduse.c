@@ -22,6 +22,12 @@ struct session {
 	struct complaint complaint;
 };
 
+/* By another thread; over the line of progress, where there is one. */
+static void show_refusal(const char *sentence)
+{
+	fprintf(stderr, "%srefused: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", sentence);
+}
+
 /* One line on the terminal, written over again and again, and gone at the end. */
 static void show_progress(const struct vduse_row *row, unsigned done, unsigned total)
 {
@@ -35,6 +41,10 @@ static int measure(struct session *session)
 {
 	struct vduse_report *report = &session->report;
 	bool terminal = isatty(STDERR_FILENO);
+	const struct vduse_listener listener = {
+		.progress = terminal ? show_progress : NULL,
+		.refused = session->options.verbose ? show_refusal : NULL,
+	};
 	int error;
 
 	/* Before the measuring, so that no minute is spent on what cannot be written down. */
@@ -47,7 +57,7 @@ static int measure(struct session *session)
 	host_read(&report->host);
 	if (vduse_report_plan(report, &session->options, &session->complaint))
 		return -1;
-	error = vduse_run_all(report, terminal ? show_progress : NULL, &session->complaint);
+	error = vduse_run_all(report, &listener, &session->complaint);
 	if (terminal)
 		fputs("\r\033[K", stderr);
 	return error;
@@ -97,6 +107,21 @@ static int print_all(struct session *session)
 	return EXIT_DONE;
 }
 
+/* What the command printed, if something went wrong with it. */
+static void show_printed(const struct session *session)
+{
+	const char *line = session->report.printed;
+
+	if (*line)
+		fprintf(stderr, "%s printed:\n", session->options.command[0]);
+	while (*line) {
+		size_t length = strcspn(line, "\n");
+
+		fprintf(stderr, "    %.*s\n", (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+}
+
 int bench_vduse_command(int argc, char **argv)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -118,6 +143,7 @@ complain:
 		fprintf(stderr, "dmamap bench vduse: %s\n", session->complaint.text);
 		status = EXIT_USAGE;
 	}
+	show_printed(session);
 	for (unsigned format = 0; format < VDUSE_FORMATS; format++)
 		output_close(&session->outputs[format], &ignored);
 	vduse_report_free(&session->report);

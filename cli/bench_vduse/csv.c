@@ -11,7 +11,7 @@ void vduse_print_csv(FILE *out, const struct vduse_report *report)
 	fputs("page_size,granule,unit_size,jobs,depth,op,size,bounce_size,delay_ns,queues,run,"
 	      "requests,bytes,nanoseconds,failed,verified,mismatches,p50_ns,p90_ns,p99_ns,p999_ns,"
 	      "max_ns,units_most,units_needed,units,fast,slow,flushes,requeued,ring_full,pages,"
-	      "kicks,interrupts,copied_to_device,copied_from_device\n",
+	      "kicks,interrupts,copied_to_device,copied_from_device,command\n",
 		out);
 	for (unsigned i = 0; i < report->n_rows; i++) {
 		const struct vduse_row *row = &report->rows[i];
@@ -19,7 +19,7 @@ void vduse_print_csv(FILE *out, const struct vduse_report *report)
 		for (unsigned r = 0; r < row->n; r++) {
 			const struct vduse_run *run = &row->runs[r];
 			const uint64_t numbers[] = {options->size, options->bounce,
-				options->delay_ns, options->queues, r, run->result.requests,
+				options->delay_ns, report->queues, r, run->result.requests,
 				run->result.bytes, run->result.nanoseconds, run->result.failed,
 				run->result.verified, run->result.mismatches,
 				run->result.latency.p50, run->result.latency.p90,
@@ -36,7 +36,10 @@ void vduse_print_csv(FILE *out, const struct vduse_report *report)
 				options->reads ? "read" : "write");
 			for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++)
 				fprintf(out, ",%" PRIu64, numbers[n]);
-			fputc('\n', out);
+			fputs(options->command ? ",\"" : ",", out);
+			if (options->command)
+				vduse_print_words(out, options->command, '"');
+			fputs(options->command ? "\"\n" : "\n", out);
 		}
 	}
 }

@@ -11,6 +11,15 @@
 #define SCHEMA	"dmamap-bench-vduse"
 #define VERSION 1
 
+static struct json_object *words_array(char *const words[])
+{
+	struct json_object *array = words ? json_object_new_array() : NULL;
+
+	for (; array && *words; words++)
+		json_object_array_add(array, json_object_new_string(*words));
+	return array;
+}
+
 static struct json_object *options_object(const struct vduse_options *options)
 {
 	struct json_object *object = json_object_new_object();
@@ -19,8 +28,11 @@ static struct json_object *options_object(const struct vduse_options *options)
 	add_number(object, "size", options->size);
 	add_number(object, "bounce_size", options->bounce);
 	add_number(object, "delay_ns", options->delay_ns);
-	add_number(object, "queues", options->queues);
+	add_field(object, "queues",
+		options->command ? NULL : json_object_new_uint64(options->queues));
 	add_text(object, "file", options->file);
+	add_field(object, "command", words_array(options->command));
+	add_text(object, "name", options->name);
 	add_number(object, "runs", options->runs);
 	add_field(object, "seconds",
 		options->requests ? NULL : json_object_new_uint64(options->seconds));
@@ -150,7 +162,7 @@ static struct json_object *report_object(const struct vduse_report *report)
 	add_number(schema, "version", VERSION);
 	add_field(object, "schema", schema);
 	add_text(object, "dmamap", dmamap_version());
-	add_text(object, "note", VDUSE_NOTE);
+	add_text(object, "note", vduse_note(report));
 	gmtime_r(&report->started, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	add_text(object, "started", date);
@@ -160,6 +172,8 @@ static struct json_object *report_object(const struct vduse_report *report)
 	add_field(object, "options", options_object(report->options));
 	add_number(object, "image_bytes", report->disk_bytes);
 	add_bool(object, "direct", report->direct);
+	add_number(object, "queues", report->queues);
+	add_number(object, "queue_size", report->queue_size);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		json_object_array_add(rows, row_object(report, &report->rows[i]));
 	add_field(object, "rows", rows);

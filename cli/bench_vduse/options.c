@@ -32,6 +32,8 @@ enum {
 	OPT_DELAY,
 	OPT_QUEUES,
 	OPT_FILE,
+	OPT_NAME,
+	OPT_VERBOSE,
 	OPT_RUNS,
 	OPT_SECONDS,
 	OPT_REQUESTS,
@@ -49,6 +51,8 @@ static const struct option long_options[] = {
 	{"delay", required_argument, NULL, OPT_DELAY},
 	{"queues", required_argument, NULL, OPT_QUEUES},
 	{"file", required_argument, NULL, OPT_FILE},
+	{"name", required_argument, NULL, OPT_NAME},
+	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"runs", required_argument, NULL, OPT_RUNS},
 	{"seconds", required_argument, NULL, OPT_SECONDS},
 	{"requests", required_argument, NULL, OPT_REQUESTS},
@@ -66,25 +70,36 @@ void vduse_options_help(FILE *out)
 {
 	fputs("dmamap bench vduse: a disk over VDUSE, with bounce units of a page and of 4K\n"
 	      "\n"
-	      "usage: dmamap bench vduse [OPTION...]\n"
+	      "usage: dmamap bench vduse [OPTION...] [-- COMMAND [ARGUMENT...]]\n"
+	      "\n"
+	      "The disk is vduse-blk's in this process, or that of COMMAND: any VDUSE daemon, "
+	      "which\n"
+	      "needs no kernel for it. It is started anew for each run, and its disk is "
+	      "overwritten.\n"
 	      "\n"
 	      "What to measure\n"
 	      "      --page-size SIZE  the driver's page: 4K, 16K or 64K; may be given again\n"
-	      "                        (default: 64K)\n"
+	      "                        (default: 16K and 64K)\n"
 	      "      --load JxD        J jobs with D requests in flight each; may be given again\n"
 	      "                        (default: 2x4, 4x4, 8x8, 16x8 and 16x32)\n"
 	      "      --op WHICH        write (default) or read\n"
 	      "      --size SIZE       of a request: 512 (default), 4K or 64K\n"
 	      "      --bounce SIZE     the bounce buffer, 1M to 1G (default: 64M)\n"
+	      "      --runs N          how often each row runs (default: 3)\n"
+	      "      --seconds N       how long each run takes (default: 1)\n"
+	      "      --requests N      so many of each job instead, however long they take\n"
+	      "      --verify          compare all that was written with what comes back\n"
+	      "\n"
+	      "The built-in disk\n"
 	      "      --delay TIME      each request is given back that much later, as a slow\n"
 	      "                        disk would: us, ms or s\n"
 	      "      --queues N        of the disk, 256 requests each (default: 2)\n"
 	      "      --file FILE       the image, made for the bench and gone after it; with\n"
 	      "                        --op read it may be there (default: 64M of memory)\n"
-	      "      --runs N          how often each row runs (default: 3)\n"
-	      "      --seconds N       how long each run takes (default: 1)\n"
-	      "      --requests N      so many of each job instead, however long they take\n"
-	      "      --verify          compare all that was written with what comes back\n"
+	      "\n"
+	      "The disk of COMMAND, which must stay in the foreground and end by SIGTERM\n"
+	      "      --name NAME       of its device (default: the first that there is)\n"
+	      "      --verbose         show each of its calls that is refused, and why\n"
 	      "\n"
 	      "What to print (the table, without one of these)\n"
 	      "      --json[=FILE]     all of it, as data; schema: docs/bench-vduse-json.md\n"
@@ -230,6 +245,12 @@ static int parse_one(struct vduse_options *options, int opt, struct complaint *c
 	case OPT_FILE:
 		options->file = optarg;
 		return 0;
+	case OPT_NAME:
+		options->name = optarg;
+		return 0;
+	case OPT_VERBOSE:
+		options->verbose = true;
+		return 0;
 	case OPT_RUNS:
 		return option_count(long_options, opt, 1, RUNS_MOST, &options->runs, complaint);
 	case OPT_SECONDS:
@@ -251,6 +272,35 @@ static int parse_one(struct vduse_options *options, int opt, struct complaint *c
 	}
 }
 
+/* Each disk has options of its own. */
+static int check_disk(const struct vduse_options *options, struct complaint *complaint)
+{
+	const struct {
+		const char *name;
+		bool given;
+		bool commands;
+	} own[] = {
+		{"delay", options->delay_ns, false},
+		{"queues", options->queues, false},
+		{"file", options->file, false},
+		{"name", options->name, true},
+		{"verbose", options->verbose, true},
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (!own[i].given || own[i].commands == !!options->command)
+			continue;
+		if (options->command)
+			return complain(complaint,
+				"--%s is the built-in disk's, and %s makes its own; leave one out",
+				own[i].name, options->command[0]);
+		return complain(complaint,
+			"--%s is for the disk of a command; give one after --, or leave it out",
+			own[i].name);
+	}
+	return 0;
+}
+
 static int check(struct vduse_options *options, struct complaint *complaint)
 {
 	const char *json = options->output[VDUSE_JSON], *csv = options->output[VDUSE_CSV];
@@ -264,10 +314,16 @@ static int check(struct vduse_options *options, struct complaint *complaint)
 	if (json && csv && !strcmp(json, "-") && !strcmp(csv, "-"))
 		return complain(complaint, "only one output can go to standard output; give the "
 					   "other a file, such as --json=run.json");
+	if (check_disk(options, complaint))
+		return -1;
+	if (!options->queues)
+		options->queues = QUEUES;
 	if (!options->seconds && !options->requests)
 		options->seconds = 1;
-	if (!options->n_pages)
+	if (!options->n_pages) {
+		options->pages[options->n_pages++] = 14;
 		options->pages[options->n_pages++] = 16;
+	}
 	if (!options->n_shapes) {
 		options->n_shapes = sizeof(usual_shapes) / sizeof(usual_shapes[0]);
 		memcpy(options->shapes, usual_shapes, sizeof(usual_shapes));
@@ -278,17 +334,18 @@ static int check(struct vduse_options *options, struct complaint *complaint)
 int vduse_options_parse(
 	struct vduse_options *options, int argc, char **argv, struct complaint *complaint)
 {
+	const char *value = NULL;
 	int opt;
 
 	*options = (struct vduse_options){
 		.size = 512,
 		.bounce = DMAMAP_BOUNCE_SIZE,
-		.queues = QUEUES,
 		.runs = RUNS,
 	};
 	optind = 0;
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+		value = optarg;
 		if (opt == ':' || opt == '?')
 			return option_unknown(argv, opt, "bench vduse", complaint);
 		if (parse_one(options, opt, complaint))
@@ -296,9 +353,15 @@ int vduse_options_parse(
 		if (options->help)
 			return 0;
 	}
-	if (optind < argc)
+	/* Unless it is the value of an option. */
+	if (!strcmp(argv[optind - 1], "--") && argv[optind - 1] != value)
+		options->command = argv + optind;
+	if (options->command && !options->command[0])
+		return complain(complaint, "--: a command was expected after it");
+	if (!options->command && optind < argc)
 		return complain(complaint,
-			"%s: an option was expected; a load is --load, such as --load 16x8",
+			"%s: an option was expected; a load is --load, such as --load 16x8, and a "
+			"command comes after --",
 			argv[optind]);
 	return check(options, complaint);
 }

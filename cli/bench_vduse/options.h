@@ -24,6 +24,10 @@ struct vduse_shape {
  * struct vduse_options - As given, with the defaults filled in.
  * @pages, @n_pages: log2 of the page sizes, in the order given
  * @file: the image, or NULL: it is in memory
+ * @command: program and arguments that make the disk, NULL-terminated; NULL: the
+ *	built-in one, which @delay_ns, @queues and @file are of
+ * @name: of the command's device; NULL: its first one
+ * @verbose: show which of the command's calls are refused
  * @requests: of each job; 0: @seconds decide
  * @output: where each format goes: NULL: not asked for, "-": standard output
  */
@@ -39,6 +43,9 @@ struct vduse_options {
 	uint64_t delay_ns;
 	unsigned queues;
 	const char *file;
+	char **command;
+	const char *name;
+	bool verbose;
 	unsigned runs;
 	unsigned seconds;
 	uint64_t requests;

@@ -10,9 +10,7 @@ void vduse_print_csv(FILE *out, const struct vduse_report *report);
 /** vduse_print_json() - Return: 0; -ENOMEM. */
 int vduse_print_json(FILE *out, const struct vduse_report *report);
 
-/** What the times mean; every output says so. */
-#define VDUSE_NOTE                                                                                 \
-	"times are this process's: driver, daemon and copies share its CPUs; they predict "        \
-	"nothing about a kernel"
+/** vduse_print_words() - A command as a shell would read it; @quote is printed twice. */
+void vduse_print_words(FILE *out, char *const words[], char quote);
 
 #endif

@@ -48,6 +48,28 @@ void vduse_report_free(struct vduse_report *report)
 	free(report->rows);
 }
 
+uint64_t vduse_bytes_needed(const struct vduse_options *options)
+{
+	uint64_t needed = 0;
+
+	for (unsigned i = 0; i < options->n_shapes; i++) {
+		uint64_t bytes = (uint64_t)options->shapes[i].jobs * options->shapes[i].depth *
+				 options->size;
+
+		needed = bytes > needed ? bytes : needed;
+	}
+	return needed;
+}
+
+const char *vduse_note(const struct vduse_report *report)
+{
+	if (report->options->command)
+		return "each interrupt of the command is a call over a socket, which no kernel "
+		       "needs: compare with other commands only";
+	return "times are this process's: driver, daemon and copies share its CPUs; they predict "
+	       "nothing about a kernel";
+}
+
 void vduse_row_add(struct vduse_row *row, const struct vduse_run *run)
 {
 	unsigned at = row->n++;

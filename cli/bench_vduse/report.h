@@ -38,7 +38,13 @@ struct vduse_row {
 	unsigned n;
 };
 
-/** struct vduse_report - @rows: native and 4K in turn. @signal: ended early by it, or 0. */
+#define VDUSE_PRINTED 2048
+
+/**
+ * struct vduse_report - @rows: native and 4K in turn. @signal: ended early by it, or 0.
+ * @disk_bytes, @queues, @queue_size: as the driver found them last; 0: it found none
+ * @printed: by the command, in the last run that failed: its last lines
+ */
 struct vduse_report {
 	const struct vduse_options *options;
 	struct host host;
@@ -46,7 +52,10 @@ struct vduse_report {
 	double seconds;
 	int signal;
 	uint64_t disk_bytes;
+	unsigned queues;
+	unsigned queue_size;
 	bool direct; /**< past the page cache */
+	char printed[VDUSE_PRINTED];
 	struct vduse_row *rows;
 	unsigned n_rows;
 };
@@ -55,6 +64,12 @@ struct vduse_report {
 int vduse_report_plan(struct vduse_report *report, const struct vduse_options *options,
 	struct complaint *complaint);
 void vduse_report_free(struct vduse_report *report);
+
+/** vduse_bytes_needed() - Of the disk, for the largest load. */
+uint64_t vduse_bytes_needed(const struct vduse_options *options);
+
+/** vduse_note() - What the times mean; every output says so. */
+const char *vduse_note(const struct vduse_report *report);
 
 /** vduse_row_add() - Keep a complete run. There is room for all of them. */
 void vduse_row_add(struct vduse_row *row, const struct vduse_run *run);

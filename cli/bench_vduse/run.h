@@ -6,14 +6,22 @@
 #include "report.h"
 
 /**
+ * struct vduse_listener - Who hears what goes on; each may be NULL.
+ * @progress: told before each run
+ * @refused: told of each call of the command's that was refused, by another thread
+ */
+struct vduse_listener {
+	void (*progress)(const struct vduse_row *row, unsigned done, unsigned total);
+	void (*refused)(const char *sentence);
+};
+
+/**
  * vduse_run_all() - Run the planned rows. A signal ends it early: the run that it
  * falls into is left out.
- * @progress: told before each run, or NULL
  *
  * Return: 0; -1 with a complaint.
  */
-int vduse_run_all(struct vduse_report *report,
-	void (*progress)(const struct vduse_row *row, unsigned done, unsigned total),
+int vduse_run_all(struct vduse_report *report, const struct vduse_listener *listener,
 	struct complaint *complaint);
 
 #endif

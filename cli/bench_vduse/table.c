@@ -24,22 +24,58 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+void vduse_print_words(FILE *out, char *const words[], char quote)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_@%+=:,./-";
+
+	for (unsigned i = 0; words[i]; i++) {
+		const char *at = words[i];
+		bool quoted = !*at || at[strspn(at, plain)];
+
+		fputs(i ? " " : "", out);
+		fputs(quoted ? "'" : "", out);
+		for (; *at; at++) {
+			if (*at == '\'')
+				fputs("'\\'", out);
+			else if (*at == quote)
+				fputc(quote, out);
+			fputc(*at, out);
+		}
+		fputs(quoted ? "'" : "", out);
+	}
+}
+
+static const char *image_kind(const struct vduse_report *report)
+{
+	if (report->options->command)
+		return "";
+	if (!report->options->file)
+		return " in memory";
+	return report->direct ? " in a file, O_DIRECT" : " in a file, cached";
+}
+
 static void print_conditions(FILE *out, const struct vduse_report *report)
 {
 	const struct vduse_options *options = report->options;
 	const struct host *host = &report->host;
 	char size[UNITS_TEXT], text[UNITS_TEXT];
 
-	fprintf(out, "soft: vduse-blk and the virtio-blk driver in this process; %s\n",
+	fprintf(out, "soft: %sthe virtio-blk driver in this process; %s\n",
+		options->command ? "" : "vduse-blk and ",
 		"dmamap's bounce domain, 3 ms to retry where it is full");
-	fprintf(out, "%s of %s, bounce buffer %s, %u queue%s of 256, ",
-		options->reads ? "reads" : "writes",
+	if (options->command) {
+		fputs("disk: a process of its own, ", out);
+		vduse_print_words(out, options->command, '\0');
+		fputc('\n', out);
+	}
+	fprintf(out, "%s of %s, bounce buffer %s", options->reads ? "reads" : "writes",
 		options->size < 1024 ? "512 bytes" : units_size(size, options->size),
-		units_size(text, options->bounce), options->queues, plural(options->queues));
-	fprintf(out, "image of %s in %s", units_size(text, report->disk_bytes),
-		!options->file	 ? "memory"
-		: report->direct ? "a file, O_DIRECT"
-				 : "a file, cached");
+		units_size(text, options->bounce));
+	if (report->queues)
+		fprintf(out, ", %u queue%s of %u, disk of %s%s", report->queues,
+			plural(report->queues), report->queue_size,
+			units_size(text, report->disk_bytes), image_kind(report));
 	if (options->delay_ns)
 		fprintf(out, ", %s later", units_time(text, options->delay_ns));
 	fprintf(out, "\n%u run%s of ", options->runs, plural(options->runs));
@@ -50,7 +86,7 @@ static void print_conditions(FILE *out, const struct vduse_report *report)
 		fprintf(out, "%u s", options->seconds);
 	fprintf(out, ", the middle one is shown; %s, %s, %u CPU%s\n", host->kernel, host->cpu,
 		host->cpus, plural(host->cpus));
-	fprintf(out, "%s\n\n", VDUSE_NOTE);
+	fprintf(out, "%s\n\n", vduse_note(report));
 }
 
 static void print_head(FILE *out)

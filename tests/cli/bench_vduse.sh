@@ -43,12 +43,21 @@ bad 'only one output.*--json=run.json' --json --csv
 bad '--nonsense: .*--help' --nonsense
 bad '--load needs a value' --load
 bad '16x8: .*--load 16x8' 16x8
+bad 'vduse-blk: .*comes after --' vduse-blk --name d
+bad '^dmamap bench vduse: --: a command was expected' --
+bad 'x: an option was expected' --name -- x
+for option in '--delay 1ms' '--queues 1' "--file $work/none"; do
+	# shellcheck disable=SC2086 # an option and its value
+	bad "${option%% *} is the built-in disk's, and x makes its own; leave one out" $option -- x
+done
+bad '--name is for the disk of a command; give one after --' --name d
+bad '--verbose is for the disk of a command; give one after --' --verbose
 echo precious >"$work/precious"
 bad 'would be overwritten' --file "$work/precious"
 bad 'image: cannot be made' --file "$work/none/image"
 bad 'cannot be written' --json="$work/none/run.json"
-truncate -s 1M "$work/small"
-bad 'small: has 1 MiB' --op read --file "$work/small"
+truncate -s 64K "$work/small"
+bad 'the disk has 64 KiB, and the load takes at least 256 KiB' --op read --file "$work/small"
 [ "$(cat "$work/precious")" = precious ] || fail 'a file was overwritten'
 
 # column NAME GRANULE: of the only run of that granule.
@@ -65,8 +74,21 @@ is() {
 		fail "$what: $1 of $2 is $value, not $3 to $4"
 }
 
+# gone PID: it is one, and has ended, seen by whoever waits for it or not.
+gone() {
+	[ -n "$1" ] && [[ $(ps -o stat= -p "$1") =~ ^(Z.*)?$ ]]
+}
+
+# ends PID STATUS SECONDS: in that time, with that status.
+ends() {
+	local began=$SECONDS got=0
+	wait "$1" || got=$?
+	[ "$got" = "$2" ] || fail "exit status $got, not $2"
+	[ $((SECONDS - began)) -le "$3" ] || fail 'it went on'
+}
+
 # A slow disk: 512 requests of 4 units are in flight. 64 MiB of 64K units hold 255 of them.
-run 0 --load 16x32 --delay 30ms --requests 96 --runs 1 --verify --csv
+run 0 --page-size 64K --load 16x32 --delay 30ms --requests 96 --runs 1 --verify --csv
 for granule in native 4K; do
 	is requests "$granule" 1536 1536
 	is failed "$granule" 0 0
@@ -86,13 +108,13 @@ is pages native 1020 1023
 is pages 4K 128 1023
 
 # With four times the memory native has room for 1,023 requests as well.
-run 0 --load 16x32 --delay 30ms --requests 96 --runs 1 --bounce 256M --csv
+run 0 --page-size 64K --load 16x32 --delay 30ms --requests 96 --runs 1 --bounce 256M --csv
 is units native 4095 4095
 is requeued native 0 0
 is units_most native 1024 2048
 
 # Four maps a request, and no more where none is tried again; 577 bytes, of which 1 comes back.
-run 0 --load 2x4 --requests 100 --runs 1 --csv
+run 0 --page-size 64K --load 2x4 --requests 100 --runs 1 --csv
 for granule in native 4K; do
 	is requeued "$granule" 0 0
 	[ $(($(column fast "$granule") + $(column slow "$granule"))) = 800 ] ||
@@ -102,7 +124,7 @@ for granule in native 4K; do
 done
 
 # 64 KiB: one unit of 64K, or 16 of 4K, and three beside it.
-run 0 --load 1x2 --size 64K --requests 20 --runs 1 --csv
+run 0 --page-size 64K --load 1x2 --size 64K --requests 20 --runs 1 --csv
 is units_needed native 8 8
 is units_needed 4K 38 38
 
@@ -119,16 +141,105 @@ out '"name": *"dmamap-bench-vduse"'
 out '"unit_size": *16384'
 out '"explanation": '
 
+# The seed's table is the last one.
+run 0 --load 2x4 --requests 10 --runs 1
+lines 2 '^(16K|64K) +native +2x4'
+grep -E '^(16K|64K) +2x4' "$work/out" | tail -n 1 | grep -q '^64K' || fail "$what: 64K is not last"
+
 # A signal: what was complete is printed, soon.
 case_is 'a signal ends it'
 "$dmamap" bench vduse --load 2x4 --seconds 60 --runs 1 >"$work/out" 2>"$work/err" &
 pid=$!
 sleep 1
 kill -TERM "$pid"
-began=$SECONDS
-wait "$pid"
-got=$?
-[ "$got" = 143 ] || fail "exit status $got, not 143"
-[ $((SECONDS - began)) -lt 20 ] || fail 'it went on'
+ends $pid 143 20
 out '^interrupted by SIGTERM'
+
+# A command's disk. What it leaves behind would be in $TMPDIR.
+export TMPDIR=$work/tmp
+# One that has a sanitizer finds the preload library before that one's.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
+mkdir "$TMPDIR"
+truncate -s 1M "$work/disk"
+blk=(-- "$dmamap" vduse-blk --name peer --queues 2 --log "$work/log" --file)
+
+run 0 --load 2x4 --load 4x8 --requests 50 --runs 1 --verify --csv "${blk[@]}" "$work/disk"
+for granule in native 4K; do
+	[ "$(column requests "$granule" | sort -u | paste -s)" = $'100\t200' ] ||
+		fail "$what: not 100 and 200 requests of $granule"
+	[ "$(column mismatches "$granule" | sort -u)" = 0 ] || fail "$what: wrong bytes"
+	[ "$(column queues "$granule" | sort -u)" = 2 ] || fail "$what: not 2 queues"
+done
+lines 1 ',command$'
+lines 8 ',".*dmamap vduse-blk --name peer .*/disk"$'
+run 0 --page-size 4K --load 1x1 --requests 10 --runs 1 --op read --name peer \
+	"${blk[@]}" "$work/disk" --read-only
+out '^disk: a process of its own, .* vduse-blk --name peer'
+out 'compare with other commands only'
+out ', 2 queues of 256, disk of 1 MiB$'
+out '^4K +native +1x1 +[0-9]'
+[ -s "$work/err" ] && fail "$what: something on stderr"
+# One that was refused tells whom it asked: its device is not there before it makes it.
+run 0 --page-size 4K --load 1x1 --requests 10 --runs 1 --verbose --json "${blk[@]}" "$work/disk"
+err '^refused: .*: E[A-Z]+: .'
+out '"--name",$'
+out '"queue_size": *256'
+
+bad 'the disk is read-only; give --op read' "${blk[@]}" "$work/disk" --read-only
+truncate -s 64K "$work/small"
+bad 'the disk has 64 KiB, and the load takes at least 256 KiB' "${blk[@]}" "$work/small"
+bad 'no-such-program cannot be run' -- no-such-program
+bad 'ended with status 1 before it had set a device up' -- false
+
+# shellcheck disable=SC2016 # the command's own
+run 2 -- sh -c 'echo one; echo two >&2; for n in 3 4 5 6 7 8 9 10 11; do echo "$n"; done; exit 3'
+err '^dmamap bench vduse: the program ended with status 3'
+err '^sh printed:$'
+[ "$(tail -n +3 "$work/err" | tr -d '\n ')" = two34567891011 ] ||
+	fail "$what: not the last ten lines of what it printed"
+
+# In the middle of it, when the first of it is written: nobody answers any more.
+truncate -s 1M "$work/zeroes"
+# shellcheck disable=SC2016 # the command's own
+killer='"$@" & until tr -d "\\0" <"$0" | grep -q .; do sleep 0.1; done; kill -KILL $! $$'
+run 2 --seconds 60 -- sh -c "$killer" "$work/zeroes" "${blk[@]:1}" "$work/zeroes"
+err 'stopped answering \(16K pages, 16K units, 2x4\); sh was ended by signal 9'
+rm -f "$work/log"
+
+case_is 'a signal ends the command too'
+for daemon in "sleep 4321" "$dmamap vduse-blk --name peer --file $work/disk --log $work/log"; do
+	# shellcheck disable=SC2086 # words
+	"$dmamap" bench vduse --seconds 60 -- $daemon >"$work/out" 2>"$work/err" &
+	pid=$!
+	sleep 1
+	peer=$(pgrep -P "$pid")
+	kill -TERM "$pid"
+	ends $pid 143 20
+	out '^interrupted by SIGTERM'
+	gone "$peer" || fail "$daemon: it is there still"
+done
+
+case_is 'a second signal ends all at once'
+"$dmamap" bench vduse -- sh -c 'trap "" TERM; while :; do sleep 1; done' >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 1
+peer=$(pgrep -P "$pid")
+kill -TERM "$pid"
+sleep 0.2
+kill -TERM "$pid"
+ends $pid 143 1
+gone "$peer" || fail 'the command is there still'
+
+# shellcheck disable=SC2054 # QEMU's commas
+qemu=(-- qemu-storage-daemon --blockdev "driver=file,node-name=f,filename=$work/disk"
+	--export "type=vduse-blk,id=e,name=peer,node-name=f,writable=on,num-queues=2")
+if command -v qemu-storage-daemon >/dev/null; then
+	run 0 --load 2x4 --requests 50 --runs 1 --verify "${qemu[@]}"
+	out '^64K +native +2x4 +[0-9]'
+	out '^[0-9,]+ blocks compared, none wrong'
+	bad "--size 512: the disk's blocks are of 4K" "${qemu[@]/%num-queues=2/logical-block-size=4096}"
+else
+	case_is 'bench vduse -- qemu-storage-daemon # SKIP not installed: apt install qemu-utils'
+fi
+[ -z "$(ls -A "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 finish
