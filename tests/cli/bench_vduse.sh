@@ -157,8 +157,6 @@ out '^interrupted by SIGTERM'
 
 # A command's disk. What it leaves behind would be in $TMPDIR.
 export TMPDIR=$work/tmp
-# One that has a sanitizer finds the preload library before that one's.
-export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
 mkdir "$TMPDIR"
 truncate -s 1M "$work/disk"
 blk=(-- "$dmamap" vduse-blk --name peer --queues 2 --log "$work/log" --file)

@@ -27,7 +27,6 @@
 #define NAME	 "peer0"
 
 struct daemon_kind {
-	const char *name;
 	const char *program; /* NULL: $DMAMAP */
 	const char *arguments[12];
 	bool umem;
@@ -35,16 +34,15 @@ struct daemon_kind {
 
 /* %F is the image, %T the folder of the test. */
 static const struct daemon_kind kinds[] = {
-	{"qemu-storage-daemon, aio=threads", "qemu-storage-daemon",
+	{"qemu-storage-daemon",
 		{"--blockdev", "driver=file,node-name=f,filename=%F,aio=threads", "--export",
 			"type=vduse-blk,id=e,name=" NAME ",node-name=f,writable=on,num-queues=2"},
 		false},
-	{"qemu-storage-daemon, aio=io_uring", "qemu-storage-daemon",
+	{"qemu-storage-daemon",
 		{"--blockdev", "driver=file,node-name=f,filename=%F,aio=io_uring", "--export",
 			"type=vduse-blk,id=e,name=" NAME ",node-name=f,writable=on,num-queues=2"},
 		false},
-	{"dmamap vduse-blk", NULL,
-		{"vduse-blk", "--name", NAME, "--file", "%F", "--queues", "2", "--log", "%T/log"},
+	{NULL, {"vduse-blk", "--name", NAME, "--file", "%F", "--queues", "2", "--log", "%T/log"},
 		true},
 };
 
@@ -172,7 +170,7 @@ static const struct daemon_kind *kind_of(void **state)
 	const struct daemon_kind *kind = *state;
 
 	if (kind->program && !found(kind->program)) {
-		printf("skipped: there is no %s; install qemu-utils\n", kind->program);
+		printf("there is no %s: make test as root installs it\n", kind->program);
 		skip();
 	}
 	return kind;
@@ -353,16 +351,17 @@ static void test_one_opener(void **state)
 	tear_down(&world);
 }
 
-#define TESTS_OF(n)                                                                                \
-	{"serves: " #n, test_serves, NULL, NULL, (void *)(uintptr_t)&kinds[n]},                    \
-		{"killed: " #n, test_killed, NULL, NULL, (void *)(uintptr_t)&kinds[n]},            \
+#define TESTS_OF(kind, n)                                                                          \
+	{#kind "_serves", test_serves, NULL, NULL, (void *)(uintptr_t)&kinds[n]},                  \
+		{#kind "_killed", test_killed, NULL, NULL, (void *)(uintptr_t)&kinds[n]},          \
 	{                                                                                          \
-		"one opener: " #n, test_one_opener, NULL, NULL, (void *)(uintptr_t)&kinds[n]       \
+#kind "_has_one_opener", test_one_opener, NULL, NULL, (void *)(uintptr_t)&kinds[n] \
 	}
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TESTS_OF(0), TESTS_OF(1), TESTS_OF(2)};
+	const struct CMUnitTest tests[] = {
+		TESTS_OF(qemu_threads, 0), TESTS_OF(qemu_io_uring, 1), TESTS_OF(vduse_blk, 2)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
