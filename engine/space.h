@@ -66,6 +66,11 @@ static inline const void *thread_id(void)
 
 	__asm__("movq %%fs:0, %0" : "=r"(id));
 	return id;
+#elif defined(__powerpc64__)
+	const void *id;
+
+	__asm__("mr %0, 13" : "=r"(id));
+	return id;
 #else
 	return __builtin_thread_pointer();
 #endif

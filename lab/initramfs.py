@@ -14,7 +14,7 @@ import stat
 import subprocess
 
 from labfile import CACHE, CANNOT, LAB, ROOT, LabError
-from kernel import fetch
+from kernel import fetch, fetch_any
 from qemu import ARCHES
 
 FOLDERS = ('dev', 'etc', 'lab/modules', 'proc', 'results', 'root', 'run', 'sys', 'tmp', 'usr/bin',
@@ -185,7 +185,7 @@ def unpacked(path):
     return gzip.decompress(data) if path.endswith('.gz') else data
 
 
-def modules(tree, folder, wanted):
+def modules(tree, kernel, wanted):
     """The wanted modules and what they depend on, in the order to load them.
 
     Debian's packages have no modules.dep (it is made on installation) and no
@@ -193,11 +193,12 @@ def modules(tree, folder, wanted):
     one that is no file is taken as built in. If it is not, the job finds out.
     """
     index = {}
-    for base, _, files in os.walk(folder):
+    for base, _, files in os.walk(kernel.modules):
         for file in files:
             found = re.fullmatch(r'(.+)\.ko(\.xz|\.gz)?', file)
             if found:
                 index[plain(found.group(1))] = os.path.join(base, file)
+    index.update((plain(name), path) for name, path in kernel.rebuilt.items())
     order, seen = [], set()
 
     def visit(name):
@@ -215,7 +216,7 @@ def modules(tree, folder, wanted):
     for name in wanted:
         visit(plain(name))
     if not index:
-        raise LabError(f'there are no modules in {folder}')
+        raise LabError(f'there are no modules in {kernel.modules}')
     tree.add('lab/modules/order', ''.join(name + '\n' for name in order).encode())
 
 
@@ -226,14 +227,14 @@ def make(path, kernel, machine, job, variables):
     tree = Tree()
     wanted = machine.get('modules', '').split() + kernel.wanted + job.modules
     if kernel.modules:
-        modules(tree, kernel.modules, wanted)
+        modules(tree, kernel, wanted)
     else:
         tree.add('lab/modules/order', b'')
     busybox(tree, kernel.arch)
     if job.packages:
         folder = os.path.join(CACHE, 'roots', f'{kernel.arch}-{job.suite}-' +
                               '-'.join(job.packages))
-        fetch(job.suite, kernel.arch, folder, job.packages, ['--depends'])
+        fetch_any(job.suite, kernel.arch, folder, job.packages)
         tree.take(folder)
     if job.dmamap:
         dmamap(tree, kernel.arch)

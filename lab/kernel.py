@@ -3,7 +3,8 @@
 
 All three end as the same thing: an image, the folder of its modules (or
 none), its configuration where that can be known, and what to print as its
-origin. Packages and builds stay in the cache until someone removes them.
+origin. Packages and builds stay in the cache until someone removes them. A
+kernel may also be another one with some of its modules rebuilt.
 """
 import bz2
 import glob
@@ -16,7 +17,7 @@ import zlib
 
 from labfile import CACHE, CANNOT, LAB, LabError, read, setup
 
-KEYS = ('arch', 'suite', 'packages', 'source', 'config', 'modules', 'append')
+KEYS = ('arch', 'suite', 'packages', 'source', 'config', 'modules', 'append', 'of', 'rebuild')
 
 # What the lab needs of a kernel that is not Debian's, and what for. The first
 # ones decide whether it comes up at all.
@@ -34,7 +35,10 @@ CONSOLE = {'amd64': 'SERIAL_8250_CONSOLE', 'arm64': 'SERIAL_AMBA_PL011_CONSOLE',
 
 
 class Kernel:
-    """image, modules (folder or None), config (text or None), origin (lines), and its keys."""
+    """image, modules (folder or None), config (text or None), origin (lines), and its keys.
+
+    rebuilt: {name: file} of modules to take in place of those in the folder.
+    """
 
     def __init__(self, values, image, modules, config, origin, own=False):
         self.own = own
@@ -43,6 +47,7 @@ class Kernel:
         self.wanted = values.get('modules', '').split()
         self.append = values.get('append', '')
         self.image, self.modules, self.config, self.origin = image, modules, config, origin
+        self.rebuilt = {}
 
 
 def fetch(suite, arch, folder, patterns, options=()):
@@ -55,6 +60,14 @@ def fetch(suite, arch, folder, patterns, options=()):
         raise LabError(f'packages cannot be fetched: {last}', CANNOT)
     with open(os.path.join(folder, '.packages'), encoding='utf-8') as file:
         return file.read().splitlines()
+
+
+def fetch_any(suite, arch, folder, packages):
+    """With all that they depend on; a port's mirror may lack some of a suite's for a while."""
+    try:
+        return fetch(suite, arch, folder, packages, ['--depends'])
+    except LabError:
+        return fetch('sid', arch, folder, packages, ['--depends'])
 
 
 def from_packages(values):
@@ -96,6 +109,24 @@ def from_source(values):
     with open(os.path.join(folder, 'config'), encoding='utf-8') as file:
         config = file.read()
     return Kernel(values, os.path.join(folder, 'bzImage'), None, config, origin)
+
+
+def with_rebuilt(values):
+    """The kernel that it is of, with what a script of lab/ builds: KERNEL RELEASE FOLDER."""
+    kernel = get(values['of'])
+    kernel.name = values['name']
+    setup('lab-' + kernel.arch)
+    release = os.path.basename(kernel.modules)
+    folder = os.path.join(CACHE, 'kernels', f'{kernel.name}-{release}')
+    done = subprocess.run([os.path.join(LAB, values['rebuild']), values['of'], release, folder],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise LabError((done.stderr.strip().splitlines() or ['no message'])[-1], CANNOT)
+    for path in glob.glob(os.path.join(folder, '*.ko')):
+        name = os.path.basename(path)[:-len('.ko')]
+        kernel.rebuilt[name] = path
+        kernel.origin = kernel.origin + [f'{name} rebuilt by lab/{values["rebuild"]}']
+    return kernel
 
 
 def embedded_config(image):
@@ -164,6 +195,8 @@ def get(name, config=None, modules=None):
             raise LabError(f'there is no kernel image {name}')
         return own(name, config, modules)
     values = read('kernels', name, KEYS)
+    if 'of' in values:
+        return with_rebuilt(values)
     return from_source(values) if 'source' in values else from_packages(values)
 
 

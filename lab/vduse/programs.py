@@ -10,22 +10,16 @@ import re
 import subprocess
 
 from labfile import CACHE, CANNOT, LabError
-from kernel import fetch
+from kernel import fetch_any
 
 PACKAGES = ('qemu-utils', 'fio', 'iproute2')
 PROGRAMS = ('usr/bin/qemu-storage-daemon', 'usr/bin/fio', 'usr/sbin/vdpa')
-SUITES = ('trixie', 'sid')  # a port's mirror may lack packages of one of them for a while
 
 
 def unpacked(arch):
     """The folder with the packages unpacked, and what they are, one a line."""
     folder = os.path.join(CACHE, 'vduse', 'root-' + arch)
-    for suite in SUITES:
-        try:
-            return folder, fetch(suite, arch, folder, PACKAGES, ['--depends'])
-        except LabError as error:
-            last = error
-    raise last
+    return folder, fetch_any('trixie', arch, folder, PACKAGES)
 
 
 def read(path, what):
