@@ -108,59 +108,30 @@ static int connected(struct remote *remote)
 	return dial(remote);
 }
 
-static int send_call(struct remote *remote, struct exchange *exchange)
+static int send_call(struct remote *remote, const struct exchange *exchange)
 {
-	struct iovec parts[2] = {
-		{&exchange->call, sizeof(exchange->call)}, {remote->data, exchange->sent}};
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(exchange->fds))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-	size_t fds = exchange->n_fds * sizeof(int);
-	ssize_t n;
+	struct wire_message message = {.head = (void *)(uintptr_t)&exchange->call,
+		.head_size = sizeof(exchange->call),
+		.data = remote->data,
+		.data_size = exchange->sent,
+		.n_fds = exchange->n_fds};
 
-	if (fds) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fds);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(fds);
-		memcpy(CMSG_DATA(&control.head), exchange->fds, fds);
-	}
-	do
-		n = sendmsg(remote->link, &message, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	memcpy(message.fds, exchange->fds, sizeof(message.fds));
+	return wire_send(remote->link, &message, 0);
 }
 
 static int receive_result(struct remote *remote, struct exchange *exchange)
 {
-	struct iovec parts[2] = {
-		{&exchange->result, sizeof(exchange->result)}, {remote->data, WIRE_DATA}};
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = {.msg_iov = parts,
-		.msg_iovlen = 2,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *head;
-	ssize_t n;
+	struct wire_message message = {.head = &exchange->result,
+		.head_size = sizeof(exchange->result),
+		.data = remote->data,
+		.data_size = WIRE_DATA};
+	int error = wire_receive(remote->link, &message, 0);
 
-	do
-		n = recvmsg(remote->link, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n < sizeof(exchange->result))
-		return -ECONNRESET;
-	exchange->got = (size_t)n - sizeof(exchange->result);
-	head = CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(&exchange->got_fd, CMSG_DATA(head), sizeof(int));
-	return 0;
+	exchange->got = message.data_size;
+	if (message.n_fds)
+		exchange->got_fd = message.fds[0];
+	return error;
 }
 
 /* Lock held. What the way itself refuses is -ENODEV: that system is gone. */
@@ -181,6 +152,8 @@ static int64_t exchange_on(struct remote *remote, struct exchange *exchange)
 	if (!error)
 		error = receive_result(remote, exchange);
 	if (error) {
+		if (exchange->got_fd >= 0)
+			close(exchange->got_fd);
 		hang_up(remote);
 		return SOFT_REFUSE(no_server, ENODEV, remote->address.sun_path, (unsigned)-error);
 	}
@@ -194,19 +167,24 @@ static int64_t exchange_on(struct remote *remote, struct exchange *exchange)
 
 /* ------------------------------------------------------------------- open */
 
+/* A call that is about a path. Lock held. */
+static int64_t exchange_path(struct remote *remote, struct exchange *exchange, const char *path)
+{
+	exchange->sent = strlen(path) + 1;
+	if (exchange->sent > WIRE_DATA)
+		return SOFT_REFUSE(too_large, ENAMETOOLONG, "a path", exchange->sent);
+	memcpy(remote->data, path, exchange->sent);
+	return exchange_on(remote, exchange);
+}
+
 static int remote_open(struct dmamap_system *system, const char *path, int flags)
 {
 	struct remote *remote = (struct remote *)system;
 	struct exchange exchange = {.call = {.kind = WIRE_OPEN, .number = (unsigned)flags}};
-	size_t length = strlen(path) + 1;
 	int64_t result;
 
-	if (length > WIRE_DATA)
-		return SOFT_REFUSE(too_large, ENAMETOOLONG, "a path", length);
 	pthread_mutex_lock(&remote->lock);
-	memcpy(remote->data, path, length);
-	exchange.sent = length;
-	result = exchange_on(remote, &exchange);
+	result = exchange_path(remote, &exchange, path);
 	pthread_mutex_unlock(&remote->lock);
 	return result < 0 ? (int)result : exchange.got_fd;
 }
@@ -489,15 +467,10 @@ static ssize_t remote_list(
 {
 	struct remote *remote = (struct remote *)system;
 	struct exchange exchange = {.call = {.kind = WIRE_LIST, .number = index, .size = size}};
-	size_t length = strlen(path) + 1;
 	int64_t result;
 
-	if (length > WIRE_DATA)
-		return SOFT_REFUSE(too_large, ENAMETOOLONG, "a path", length);
 	pthread_mutex_lock(&remote->lock);
-	memcpy(remote->data, path, length);
-	exchange.sent = length;
-	result = exchange_on(remote, &exchange);
+	result = exchange_path(remote, &exchange, path);
 	if (result >= 0)
 		memcpy(name, remote->data, exchange.got < size ? exchange.got : size);
 	pthread_mutex_unlock(&remote->lock);

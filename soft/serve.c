@@ -91,11 +91,10 @@ static size_t page_size(void)
 
 /* ------------------------------------------------------------------ files */
 
-static void take_back(struct served *file, struct lent **link)
+static void take_back(struct lent **link)
 {
 	struct lent *lent = *link;
 
-	(void)file;
 	*link = lent->next;
 	munmap(lent->address, lent->size);
 	free(lent);
@@ -110,7 +109,7 @@ static void end_file(struct dmamap_soft_server *server, struct served **link)
 	/* The system lets go of the memory here. */
 	server->system->ops->close(server->system, file->fd);
 	while (file->lent)
-		take_back(file, &file->lent);
+		take_back(&file->lent);
 	close(file->watch);
 	free(file);
 }
@@ -289,11 +288,11 @@ static void keep_or_take_back(
 		lent->next = file->lent;
 		file->lent = lent;
 		if (result < 0)
-			take_back(file, link);
+			take_back(link);
 	}
 	while (call->is.forgets_memory && !result && *link)
 		if ((*link)->key == call->is.memory_key)
-			take_back(file, link);
+			take_back(link);
 		else
 			link = &(*link)->next;
 }
@@ -436,54 +435,33 @@ static void answer_call(struct dmamap_soft_server *server, struct served_call *c
 /* false: the other end is gone, or speaks otherwise. */
 static bool receive(struct dmamap_soft_server *server, int link, struct served_call *call)
 {
-	struct iovec parts[2] = {{&call->is, sizeof(call->is)}, {server->data, WIRE_DATA}};
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(call->fds))];
-	} control;
-	struct msghdr message = {.msg_iov = parts,
-		.msg_iovlen = 2,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *head;
-	ssize_t n = recvmsg(link, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct wire_message message = {.head = &call->is,
+		.head_size = sizeof(call->is),
+		.data = server->data,
+		.data_size = WIRE_DATA};
+	int error = wire_receive(link, &message, MSG_DONTWAIT);
 
-	if (n <= 0)
-		return n < 0 && (errno == EAGAIN || errno == EINTR);
-	head = CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
-		call->n_fds = (unsigned)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(call->fds, CMSG_DATA(head), call->n_fds * sizeof(int));
-	}
-	if ((size_t)n < sizeof(call->is) || call->is.version != WIRE_VERSION ||
-		call->is.kind > WIRE_LIST || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		return false;
-	call->size = (size_t)n - sizeof(call->is);
+	call->n_fds = message.n_fds;
+	memcpy(call->fds, message.fds, sizeof(call->fds));
+	if (error || call->is.version != WIRE_VERSION || call->is.kind > WIRE_LIST)
+		return error == -EAGAIN;
 	/* Against the end of memory. */
+	call->size = message.data_size;
 	call->data = server->data + WIRE_DATA - call->size;
 	memmove(call->data, server->data, call->size);
 	return true;
 }
 
-static bool send_result(int link, const struct served_call *call)
+static bool send_result(int link, struct served_call *call)
 {
-	struct iovec parts[2] = {{(void *)(uintptr_t)&call->result, sizeof(call->result)},
-		{(void *)(uintptr_t)call->answer, call->answer_size}};
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	struct wire_message message = {.head = &call->result,
+		.head_size = sizeof(call->result),
+		.data = (void *)(uintptr_t)call->answer,
+		.data_size = call->answer_size,
+		.fds = {call->answer_fd},
+		.n_fds = call->answer_fd >= 0};
 
-	if (call->answer_fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &call->answer_fd, sizeof(int));
-	}
-	return sendmsg(link, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+	return !wire_send(link, &message, MSG_DONTWAIT);
 }
 
 static bool handle(struct dmamap_soft_server *server, int link)

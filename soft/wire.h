@@ -14,6 +14,7 @@
 #ifndef DMAMAP_SOFT_WIRE_H
 #define DMAMAP_SOFT_WIRE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The longest argument is a new device's: its configuration has at most a page. */
@@ -64,5 +65,25 @@ struct wire_result {
 	uint32_t flags;
 	uint32_t unused;
 };
+
+/**
+ * struct wire_message - One of either.
+ * @head, @head_size: a call or a result
+ * @data, @data_size: what comes behind it: bytes, or room for them
+ * @fds, @n_fds: who receives owns them
+ */
+struct wire_message {
+	void *head;
+	size_t head_size;
+	void *data;
+	size_t data_size;
+	int fds[WIRE_FDS];
+	unsigned n_fds;
+};
+
+/* Both: @flags of send(2) and recv(2); 0, or -errno. */
+int wire_send(int link, const struct wire_message *message, int flags);
+/* -EPROTO: it was cut, or has no whole head; descriptors may have come all the same. */
+int wire_receive(int link, struct wire_message *message, int flags);
 
 #endif
