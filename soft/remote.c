@@ -240,7 +240,7 @@ static size_t copy_there(char *to, const void *user, size_t from, size_t until)
 
 		if (part > until - from)
 			part = until - from;
-		if (soft_copy_in(to + from, at, part, "an argument"))
+		if (soft_copy_in_far(to + from, at, part, "an argument"))
 			break;
 		from += part;
 	}

@@ -50,6 +50,8 @@ struct soft_binding;
 
 /* Copy from and to a caller's address; -EFAULT with a reason instead of a crash. */
 int soft_copy_in(void *to, const void *user, size_t size, const char *what);
+/* The safe way, whatever the address: for what may be more than the caller has there. */
+int soft_copy_in_far(void *to, const void *user, size_t size, const char *what);
 int soft_copy_out(void *user, const void *from, size_t size, const char *what);
 /* A NUL-terminated string of less than @size bytes. */
 int soft_copy_string(char *to, const char *user, size_t size, const char *what);

@@ -96,8 +96,7 @@ static ssize_t copy_by_pipe(void *to, const void *from, size_t size)
 	return (ssize_t)copied;
 }
 
-/* The safe way in, whatever the address. */
-static int copy_in_far(void *to, const void *user, size_t size, const char *what)
+int soft_copy_in_far(void *to, const void *user, size_t size, const char *what)
 {
 	struct iovec here = {to, size}, there = {(void *)(uintptr_t)user, size};
 	ssize_t copied;
@@ -113,7 +112,7 @@ static int copy_in_far(void *to, const void *user, size_t size, const char *what
 int soft_copy_in(void *to, const void *user, size_t size, const char *what)
 {
 	if (!on_own_stack(user, size))
-		return copy_in_far(to, user, size, what);
+		return soft_copy_in_far(to, user, size, what);
 	memcpy(to, user, size);
 	return 0;
 }
@@ -147,7 +146,8 @@ int soft_copy_string(char *to, const char *user, size_t size, const char *what)
 
 		if (chunk > size - at)
 			chunk = size - at;
-		error = copy_in_far(to + at, (const void *)((uintptr_t)user + at), chunk, what);
+		error = soft_copy_in_far(
+			to + at, (const void *)((uintptr_t)user + at), chunk, what);
 		if (error)
 			return error;
 		if (memchr(to + at, '\0', chunk))
@@ -168,7 +168,7 @@ int soft_copy_struct(void *to, size_t known, const void *user, size_t given, con
 		char tail[256];
 		size_t n = given - at < sizeof(tail) ? given - at : sizeof(tail);
 
-		error = copy_in_far(tail, (const void *)((uintptr_t)user + at), n, what);
+		error = soft_copy_in_far(tail, (const void *)((uintptr_t)user + at), n, what);
 		if (error)
 			return error;
 		for (size_t i = 0; i < n; i++)

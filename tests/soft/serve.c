@@ -74,9 +74,9 @@ static void close_file(struct setup *setup, int fd)
 
 static int create(struct setup *setup, int control)
 {
-	struct {
+	union {
 		struct vduse_dev_config is;
-		char config[64];
+		char bytes[sizeof(struct vduse_dev_config) + 64];
 	} all = {.is = {.name = NAME,
 			 .device_id = VIRTIO_ID_BLOCK,
 			 .features = 1ull << VIRTIO_F_ACCESS_PLATFORM,
