@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting and charging of pinned pages: pins.h says what is counted.
+ * Charging of pinned pages: pins.h says what is counted.
  *
  * The kernel reads the limit of the process that mapped; the soft system's
  * processes share this one's.
@@ -8,24 +8,8 @@
 #include "soft/pins.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "soft/soft.h"
-
-/* An edge for each end of a fill, and room to change the function before neighbours are joined. */
-#define EDGES(fills) (2 * (fills) + 2)
-
-/* From @page on, up to the next edge, @tables have it. Before the first edge none has. */
-struct edge {
-	uint64_t page;
-	unsigned tables;
-};
-
-struct soft_edges {
-	unsigned n, room;
-	struct edge edge[];
-};
 
 void soft_pins_init(struct soft_pins *pins, struct soft_system *system, bool free)
 {
@@ -36,104 +20,7 @@ void soft_pins_init(struct soft_pins *pins, struct soft_system *system, bool fre
 
 void soft_pins_fini(struct soft_pins *pins)
 {
-	free(pins->edges);
-}
-
-/* Edges in place of the one range, with room for @more fills. Lock held. */
-static int make_edges(struct soft_pins *pins, unsigned more)
-{
-	unsigned room = EDGES(pins->fills + more);
-	struct soft_edges *old = pins->edges, *edges;
-
-	if (old && room <= old->room)
-		return 0;
-	room *= 2;
-	edges = realloc(old, sizeof(*edges) + room * sizeof(edges->edge[0]));
-	if (!edges)
-		return -ENOMEM;
-	edges->room = room;
-	if (!old) {
-		edges->n = 2;
-		edges->edge[0] = (struct edge){pins->first, pins->fills};
-		edges->edge[1] = (struct edge){pins->last + 1, 0};
-	}
-	pins->edges = edges;
-	return 0;
-}
-
-/* The edge at @page, made if need be. */
-static unsigned edge_at(struct soft_edges *edges, uint64_t page)
-{
-	struct edge *edge = edges->edge;
-	unsigned low = 0, high = edges->n;
-
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (edge[middle].page < page)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < edges->n && edge[low].page == page)
-		return low;
-	memmove(&edge[low + 1], &edge[low], (edges->n - low) * sizeof(*edge));
-	edge[low] = (struct edge){page, low ? edge[low - 1].tables : 0};
-	edges->n++;
-	return low;
-}
-
-/* Edges between equal counts go. */
-static void join(struct soft_edges *edges)
-{
-	unsigned kept = 0, before = 0;
-
-	for (unsigned i = 0; i < edges->n; i++) {
-		if (edges->edge[i].tables == before)
-			continue;
-		before = edges->edge[i].tables;
-		edges->edge[kept++] = edges->edge[i];
-	}
-	edges->n = kept;
-}
-
-/* One fill more or less. How many pages became pinned, or ceased to be. */
-static uint64_t change(struct soft_pins *pins, uint64_t first, uint64_t last, bool more)
-{
-	struct soft_edges *edges = pins->edges;
-	uint64_t pages = 0;
-	unsigned from, to;
-
-	pins->fills += more ? 1U : -1U;
-	if (!edges)
-		return pins->fills == more ? last - first + 1 : 0;
-	from = edge_at(edges, first);
-	to = edge_at(edges, last + 1);
-	for (unsigned i = from; i < to; i++) {
-		struct edge *edge = &edges->edge[i];
-
-		if (more ? !edge->tables : edge->tables == 1)
-			pages += edge[1].page - edge->page;
-		edge->tables += more ? 1U : -1U;
-	}
-	join(edges);
-	if (!pins->fills) {
-		free(edges);
-		pins->edges = NULL;
-	}
-	return pages;
-}
-
-/* So that one more fill can be counted, and its end. */
-static int make_room(struct soft_pins *pins, uint64_t first, uint64_t last)
-{
-	if (!pins->fills) {
-		pins->first = first;
-		pins->last = last;
-	}
-	if (!pins->edges && pins->first == first && pins->last == last)
-		return 0;
-	return make_edges(pins, 1);
+	dmamap_pins_clear(&pins->pages);
 }
 
 static int charge(struct soft_system *system, enum soft_pins_mode mode,
@@ -170,19 +57,16 @@ static int fill(struct soft_pins *pins, uint64_t first, uint64_t last, struct dm
 	int error;
 
 	pthread_mutex_lock(lock);
-	error = make_room(pins, first, last);
+	error = dmamap_pins_add(&pins->pages, first, last, &pages);
 	if (error) {
-		DMAMAP_REFUSE(why, &soft_reason_no_memory, ENOMEM, "counting pinned pages",
+		error = DMAMAP_REFUSE(why, &soft_reason_no_memory, ENOMEM, "counting pinned pages",
 			last - first + 1);
 		goto unlock;
 	}
-	pages = change(pins, first, last, true);
 	if (pages)
 		error = charge(pins->system, pins->mode, pins->process, pages, why);
 	if (error)
-		change(pins, first, last, false);
-	else
-		pins->pages += pages;
+		dmamap_pins_remove(&pins->pages, first, last);
 unlock:
 	pthread_mutex_unlock(lock);
 	return error;
@@ -193,8 +77,7 @@ static void clear(struct soft_pins *pins, uint64_t first, uint64_t last)
 	uint64_t pages;
 
 	pthread_mutex_lock(&pins->system->pins_lock);
-	pages = change(pins, first, last, false);
-	pins->pages -= pages;
+	pages = dmamap_pins_remove(&pins->pages, first, last);
 	if (pages)
 		uncharge(pins->system, pins->mode, pins->process, pages);
 	pthread_mutex_unlock(&pins->system->pins_lock);
@@ -209,24 +92,11 @@ bool soft_memory_pinned(const struct soft_memory *memory, uint64_t offset, uint6
 {
 	const struct soft_pins *pins = memory->pins;
 	unsigned shift = pins->system->machine.page_shift;
-	uint64_t page = page_of(memory, offset), end = UINT64_MAX;
-	bool pinned = false;
+	uint64_t end = UINT64_MAX;
+	bool pinned;
 
 	pthread_mutex_lock(&pins->system->pins_lock);
-	if (pins->edges) {
-		for (unsigned i = 0; i < pins->edges->n; i++) {
-			const struct edge *edge = &pins->edges->edge[i];
-
-			if (edge->page > page) {
-				end = edge->page - 1;
-				break;
-			}
-			pinned = edge->tables;
-		}
-	} else if (pins->fills && page <= pins->last) {
-		pinned = page >= pins->first;
-		end = pinned ? pins->last : pins->first - 1;
-	}
+	pinned = dmamap_pins_at(&pins->pages, page_of(memory, offset), &end);
 	pthread_mutex_unlock(&pins->system->pins_lock);
 	if (end != UINT64_MAX)
 		end = ((end + 1) << shift) - 1 - memory->phase;
@@ -255,9 +125,7 @@ int soft_pins_split(struct soft_pins *pins, unsigned tables)
 	int error;
 
 	pthread_mutex_lock(&pins->system->pins_lock);
-	error = tables ? make_edges(pins, tables) : 0;
-	if (!error)
-		pins->fills += tables;
+	error = dmamap_pins_split(&pins->pages, tables);
 	pthread_mutex_unlock(&pins->system->pins_lock);
 	return error ? SOFT_REFUSE(no_memory, ENOMEM, "counting pinned pages", tables) : 0;
 }
@@ -265,7 +133,7 @@ int soft_pins_split(struct soft_pins *pins, unsigned tables)
 void soft_pins_unsplit(struct soft_pins *pins, unsigned tables)
 {
 	pthread_mutex_lock(&pins->system->pins_lock);
-	pins->fills -= tables;
+	dmamap_pins_unsplit(&pins->pages, tables);
 	pthread_mutex_unlock(&pins->system->pins_lock);
 }
 
@@ -286,7 +154,7 @@ int soft_pins_move(struct soft_system *system, struct soft_pins *const *pins, si
 	/* The same memory may be in the list more than once. */
 	for (size_t i = 0; i < n; i++) {
 		if (moves(pins[i], to) && !pins[i]->counted)
-			pages[pins[i]->mode] += pins[i]->pages;
+			pages[pins[i]->mode] += pins[i]->pages.pinned;
 		pins[i]->counted = true;
 	}
 	/* The new one is charged while the old ones still are, as in the kernel. */
@@ -301,7 +169,7 @@ int soft_pins_move(struct soft_system *system, struct soft_pins *const *pins, si
 		pins[i]->counted = false;
 		if (error || !moves(pins[i], to))
 			continue;
-		uncharge(system, pins[i]->mode, pins[i]->process, pins[i]->pages);
+		uncharge(system, pins[i]->mode, pins[i]->process, pins[i]->pages.pinned);
 		pins[i]->process = to;
 	}
 	pthread_mutex_unlock(&system->pins_lock);

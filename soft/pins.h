@@ -3,12 +3,8 @@
  * What IOMMUFD pins of a memory, and who is charged for it
  * (drivers/iommu/iommufd/pages.c). A page is pinned, and charged, once for as
  * long as any page table has it: through several HWPTs, IOASes that share it by
- * IOMMU_IOAS_COPY, or areas that were cut. So each memory counts, page by page,
- * in how many tables its areas are: a step function, kept as its edges. While
- * all fills are of one range, as for most memories, that range is enough.
- *
- * A fill adds at most two edges and its end takes them back, so that room for
- * two edges a fill is enough for clearing, which cannot fail.
+ * IOMMU_IOAS_COPY, or areas that were cut. So each memory counts its fills (the
+ * engine's pins), and what a fill pins or its end unpins is charged here.
  */
 #ifndef DMAMAP_SOFT_PINS_H
 #define DMAMAP_SOFT_PINS_H
@@ -16,11 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dmamap/common.h"
+#include "dmamap/engine.h"
 
 struct soft_system;
 struct soft_process;
-struct dmamap_memory;
 struct soft_memory;
 
 /* Which counter has a limit. VmPin (soft_process.pinned) counts in every mode. */
@@ -32,16 +27,11 @@ enum soft_pins_mode {
 
 #define SOFT_PINS_MODES 3
 
-struct soft_edges;
-
 /* Guarded by system->pins_lock, but for what is set before the memory is shared. */
 struct soft_pins {
 	struct soft_system *system;
 	struct soft_process *process;
-	struct soft_edges *edges; /* NULL: all fills are of the pages @first to @last */
-	uint64_t first, last;
-	uint64_t pages; /* pinned now */
-	unsigned fills; /* that are to be cleared */
+	struct dmamap_pins pages;
 	enum soft_pins_mode mode;
 	bool counted; /* soft_pins_move() has met it */
 };

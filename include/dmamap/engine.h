@@ -6,6 +6,7 @@
  *	table	the page table that a device walks; a space has any number
  *	access	one thread's way to translate, read and write through a table
  *	memory	what backs an area: it says, for an offset, where the bytes are
+ *	pins	which pages of a memory are in use, and how often
  *
  * Threads. Calls that change a space (map, unmap, copy, reserve, tables) take
  * that space's lock and may come from any thread. Accesses take no lock: they
@@ -251,6 +252,91 @@ struct dmamap_bar_view {
  */
 DMAMAP_API int dmamap_memory_bar(
 	const struct dmamap_bar_view *view, unsigned prot, struct dmamap_memory **memory);
+
+/* ------------------------------------------------------------------- pins */
+
+struct dmamap_pins_edges;
+
+/**
+ * struct dmamap_pins - For each page of a memory, how many ranges have it.
+ * @pinned: how many pages at least one range has; to be read
+ * @edges, @first, @last, @ranges: the engine's
+ *
+ * A page is pinned, and charged, once, however many tables and areas have it:
+ * from the first one on, until none has. A VMM whose guest has several IOMMU
+ * domains, and any memory object that is told of fills, counts them here:
+ * filled() adds a range, cleared() removes it, and what is pinned is exact
+ * after failures too. To pin page by page, walk the range before it is added
+ *
+ *	for (page = first;; page = end + 1) {
+ *		end = last;
+ *		if (!dmamap_pins_at(&pins, page, &end))
+ *			pin(page, end);
+ *		if (end == last)
+ *			break;
+ *	}
+ *
+ * and in the same way, to unpin what none has any more, after it was removed.
+ *
+ * Pages are numbers, of pages or of any other unit, but for UINT64_MAX: so
+ * that 64 bits hold how many there are. It starts as zeros. There is no lock
+ * in it: the caller's own guards it, where more than one thread comes by (a
+ * space's lock is not enough for a memory that several spaces have).
+ *
+ * As long as all ranges are the same one, no memory is taken. With n different
+ * ranges there are up to 2n places where the count changes: finding one takes
+ * log n steps, and adding or removing also moves those that lie behind.
+ */
+struct dmamap_pins {
+	uint64_t pinned;
+	struct dmamap_pins_edges *edges;
+	uint64_t first;
+	uint64_t last;
+	size_t ranges;
+};
+
+/**
+ * dmamap_pins_add() - One more range has the pages @first to @last.
+ * @pinned: out: how many of them no range had before. NULL is fine
+ *
+ * Return: 0; -EINVAL last < first, or @last is UINT64_MAX; -ENOMEM. On failure
+ * all is as it was.
+ */
+DMAMAP_API int dmamap_pins_add(
+	struct dmamap_pins *pins, uint64_t first, uint64_t last, uint64_t *pinned);
+
+/**
+ * dmamap_pins_remove() - A range that was added, or a part of one that was
+ * split, is gone. Takes no memory and does not fail: it undoes an add as well.
+ * Only what was added may be removed, each once; this is not checked.
+ *
+ * Return: how many of the pages no range has any more.
+ */
+DMAMAP_API uint64_t dmamap_pins_remove(struct dmamap_pins *pins, uint64_t first, uint64_t last);
+
+/**
+ * dmamap_pins_split() - @more removals will be needed than ranges were added:
+ * a range that is to be removed in three parts takes 2. Call it before an area
+ * is split (dmamap_area_split()), once for each table that was filled with it.
+ * No page's count changes. dmamap_pins_unsplit() takes it back, if nothing was
+ * split after all.
+ *
+ * Return: 0; -ENOMEM: all is as it was.
+ */
+DMAMAP_API int dmamap_pins_split(struct dmamap_pins *pins, unsigned more);
+DMAMAP_API void dmamap_pins_unsplit(struct dmamap_pins *pins, unsigned more);
+
+/**
+ * dmamap_pins_at() - How many ranges have @page.
+ * @last: in: how far to look, at least @page; out: the last page, no further
+ *	than that, up to which the answer is the same
+ *
+ * O(log n).
+ */
+DMAMAP_API size_t dmamap_pins_at(const struct dmamap_pins *pins, uint64_t page, uint64_t *last);
+
+/** dmamap_pins_clear() - Remove all ranges and free what is held: it is zeros again. */
+DMAMAP_API void dmamap_pins_clear(struct dmamap_pins *pins);
 
 /* ------------------------------------------------------------------ space */
 
