@@ -209,6 +209,19 @@ bool peer_alive(struct peer *peer)
 	return peer->pid;
 }
 
+/* The process's own clock: ticks of utime and stime are coarse, and threads that have ended are
+ * not in /proc/PID/task any more. */
+bool peer_cpu_time(const struct peer *peer, uint64_t *nanoseconds)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (!peer->pid || clock_getcpuclockid(peer->pid, &clock) || clock_gettime(clock, &time))
+		return false;
+	*nanoseconds = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	return true;
+}
+
 static void sleep_ms(unsigned ms)
 {
 	struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};

@@ -50,6 +50,9 @@ void peer_drop(const struct peer *peer);
 int peer_start(struct peer *peer, char *const argv[], struct complaint *complaint);
 /** peer_alive() - Whether it runs; else @status says how it ended. */
 bool peer_alive(struct peer *peer);
+/** peer_cpu_time() - Of its own process, user and system, all threads, ended ones too.
+ * Return: whether it is known. */
+bool peer_cpu_time(const struct peer *peer, uint64_t *nanoseconds);
 /** peer_stop() - Send its process group the signal, and wait; after @patience_ms, kill it.
  * Return: whether it ended by itself, or by the signal given. */
 bool peer_stop(struct peer *peer, int signal, unsigned patience_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dmamap bench vduse: how fast a disk over VDUSE is with bounce units of a page
- * and of 4K, and why. The steps: read the options, plan the rows, run them,
- * print the report.
+ * and of 4K, or two disks beside each other, and why. The steps: read the options, plan the rows,
+ * run them, print the report.
  */
 #include "bench_vduse.h"
 
@@ -23,17 +23,18 @@ struct session {
 };
 
 /* By another thread; over the line of progress, where there is one. */
-static void show_refusal(const char *sentence)
+static void show_refusal(const struct vduse_disk *by, const char *sentence)
 {
-	fprintf(stderr, "%srefused: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", sentence);
+	fprintf(stderr, "%srefused%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+		by->name[0] ? " " : "", by->name, sentence);
 }
 
 /* One line on the terminal, written over again and again, and gone at the end. */
 static void show_progress(const struct vduse_row *row, unsigned done, unsigned total)
 {
-	fprintf(stderr, "\r\033[K[%u/%u] %uK pages, %uK units, %ux%u", done, total,
-		1u << (row->page_shift - 10), 1u << (row->unit_shift - 10), row->shape.jobs,
-		row->shape.depth);
+	char text[VDUSE_ROW_TEXT];
+
+	fprintf(stderr, "\r\033[K[%u/%u] %s", done, total, vduse_row_text(row, text));
 	fflush(stderr);
 }
 
@@ -107,13 +108,13 @@ static int print_all(struct session *session)
 	return EXIT_DONE;
 }
 
-/* What the command printed, if something went wrong with it. */
+/* What a command printed, if something went wrong with it. */
 static void show_printed(const struct session *session)
 {
 	const char *line = session->report.printed;
 
 	if (*line)
-		fprintf(stderr, "%s printed:\n", session->options.command[0]);
+		fprintf(stderr, "%s printed:\n", session->report.printer);
 	while (*line) {
 		size_t length = strcspn(line, "\n");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command's disk: each run serves its system at a socket and starts the
+ * A command's disk: each run serves its system at a socket and starts its
  * command beside it, under the preload library. What it prints is kept, for
  * when something goes wrong.
  */
@@ -24,17 +24,24 @@
 #define FAILED_END_MS 2000 /* where something went wrong: it may hang */
 #define LINES	      10   /* of what it printed */
 
-/* @lock guards @refusal, which the server's thread writes. */
+/* @which: whose command runs, or ran last. @lock guards @refusal, which the server's thread
+ * writes. */
 struct command_disk {
 	struct bench_disk disk;
+	const struct vduse_disk *which;
 	struct peer peer;
-	void (*refused)(const char *sentence);
+	void (*refused)(const struct vduse_disk *by, const char *sentence);
 	pthread_mutex_t lock;
 	char refusal[DISK_TEXT];
 };
 
 /* For the signal's handler. */
 static struct peer *_Atomic current;
+
+static const char *program(const struct bench_disk *disk)
+{
+	return ((const struct command_disk *)disk)->which->command[0];
+}
 
 static bool stopped(void)
 {
@@ -60,29 +67,30 @@ static void hear(void *who, const struct dmamap_soft_refusal *refusal)
 	snprintf(sentence + strlen(sentence), sizeof(sentence) - strlen(sentence), "%s%s%s",
 		name ? name : strerror(refusal->error), reason[0] ? ": " : "", reason);
 	if (command->refused)
-		command->refused(sentence);
+		command->refused(command->which, sentence);
 	pthread_mutex_lock(&command->lock);
 	strcpy(command->refusal, sentence);
 	pthread_mutex_unlock(&command->lock);
 }
 
-static int start(struct bench_disk *disk, struct dmamap_system *system,
-	const struct dmamap_vdpa_config *config, struct dmamap_vdpa **vdpa,
-	struct complaint *complaint)
+static int start(struct bench_disk *disk, const struct vduse_disk *which,
+	struct dmamap_system *system, const struct dmamap_vdpa_config *config,
+	struct dmamap_vdpa **vdpa, struct complaint *complaint)
 {
 	struct command_disk *command = (struct command_disk *)disk;
-	const struct vduse_options *options = disk->report->options;
+	const char *name = disk->report->options->name;
 	struct peer *peer = &command->peer;
 
+	command->which = which;
 	command->refusal[0] = '\0';
 	*peer = (struct peer){.refused = hear, .who = command};
 	peer->output = memfd_create("dmamap-command", MFD_CLOEXEC);
 	if (peer->output < 0)
 		return complain(complaint, "no descriptor is left (%s)", strerror(errno));
 	current = peer;
-	if (peer_serve(peer, system, complaint) || peer_start(peer, options->command, complaint))
+	if (peer_serve(peer, system, complaint) || peer_start(peer, which->command, complaint))
 		return -1;
-	return peer_attach(peer, options->name, config, DEVICE_MS, stopped, vdpa, complaint);
+	return peer_attach(peer, name, config, DEVICE_MS, stopped, vdpa, complaint);
 }
 
 /* The last lines that it printed; what no terminal should get is left out. */
@@ -120,15 +128,17 @@ static int stop(struct bench_disk *disk, bool failed, struct complaint *complain
 
 	peer_serve_end(peer);
 	current = NULL;
-	if (failed || !ended)
+	if (failed || !ended) {
 		keep_output(peer->output, disk->report->printed);
+		disk->report->printer = program(disk);
+	}
 	if (peer->output >= 0)
 		close(peer->output);
 	if (ended)
 		return 0;
 	return complain(complaint,
 		"%s was still there %d s after SIGTERM, and was killed; it must end by that",
-		disk->report->options->command[0], END_MS / 1000);
+		program(disk), END_MS / 1000);
 }
 
 static bool alive(struct bench_disk *disk, char how[DISK_TEXT])
@@ -138,13 +148,17 @@ static bool alive(struct bench_disk *disk, char how[DISK_TEXT])
 	if (peer_alive(peer))
 		return true;
 	if (WIFSIGNALED(peer->status))
-		snprintf(how, DISK_TEXT, "%s was ended by signal %d (%s)",
-			disk->report->options->command[0], WTERMSIG(peer->status),
-			strsignal(WTERMSIG(peer->status)));
+		snprintf(how, DISK_TEXT, "%s was ended by signal %d (%s)", program(disk),
+			WTERMSIG(peer->status), strsignal(WTERMSIG(peer->status)));
 	else
-		snprintf(how, DISK_TEXT, "%s ended with status %d",
-			disk->report->options->command[0], WEXITSTATUS(peer->status));
+		snprintf(how, DISK_TEXT, "%s ended with status %d", program(disk),
+			WEXITSTATUS(peer->status));
 	return false;
+}
+
+static bool cpu_time(struct bench_disk *disk, uint64_t *nanoseconds)
+{
+	return peer_cpu_time(&((struct command_disk *)disk)->peer, nanoseconds);
 }
 
 static void said(struct bench_disk *disk, char text[DISK_TEXT])
@@ -166,9 +180,11 @@ static void free_command(struct bench_disk *disk)
 }
 
 int command_disk_make(struct bench_disk **disk, struct vduse_report *report,
-	void (*refused)(const char *sentence), struct complaint *complaint)
+	void (*refused)(const struct vduse_disk *by, const char *sentence),
+	struct complaint *complaint)
 {
-	static const struct bench_disk_kind kind = {start, stop, alive, said, free_command};
+	static const struct bench_disk_kind kind = {
+		start, stop, alive, cpu_time, said, free_command};
 	struct command_disk *command = calloc(1, sizeof(*command));
 
 	if (!command)

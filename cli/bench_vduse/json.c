@@ -29,9 +29,8 @@ static struct json_object *options_object(const struct vduse_options *options)
 	add_number(object, "bounce_size", options->bounce);
 	add_number(object, "delay_ns", options->delay_ns);
 	add_field(object, "queues",
-		options->command ? NULL : json_object_new_uint64(options->queues));
+		options->n_commands ? NULL : json_object_new_uint64(options->queues));
 	add_text(object, "file", options->file);
-	add_field(object, "command", words_array(options->command));
 	add_text(object, "name", options->name);
 	add_number(object, "runs", options->runs);
 	add_field(object, "seconds",
@@ -39,6 +38,17 @@ static struct json_object *options_object(const struct vduse_options *options)
 	add_field(object, "requests",
 		options->requests ? json_object_new_uint64(options->requests) : NULL);
 	add_bool(object, "verify", options->verify);
+	return object;
+}
+
+static struct json_object *disk_object(const struct vduse_disk *disk)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_field(object, "command", words_array(disk->command));
+	add_number(object, "image_bytes", disk->bytes);
+	add_number(object, "queues", disk->queues);
+	add_number(object, "queue_size", disk->queue_size);
 	return object;
 }
 
@@ -75,6 +85,9 @@ static struct json_object *run_object(const struct vduse_run *run)
 	add_number(object, "failed", result->failed);
 	add_number(object, "verified", result->verified);
 	add_number(object, "mismatches", result->mismatches);
+	add_field(object, "cpu_ns", run->cpu_requests ? json_object_new_uint64(run->cpu_ns) : NULL);
+	add_field(object, "cpu_requests",
+		run->cpu_requests ? json_object_new_uint64(run->cpu_requests) : NULL);
 	add_number(counts, "units_most", run->most_units);
 	add_number(counts, "fast", run->bounce.fast);
 	add_number(counts, "slow", run->bounce.slow);
@@ -98,8 +111,9 @@ static struct json_object *row_object(
 	struct json_object *object = json_object_new_object();
 	struct json_object *runs = json_object_new_array();
 
+	add_number(object, "disk", (uint64_t)(row->disk - report->disks));
 	add_number(object, "page_size", 1ull << row->page_shift);
-	add_text(object, "granule", vduse_row_native(report, row) ? "native" : "4K");
+	add_text(object, "granule", vduse_row_granule(row));
 	add_number(object, "unit_size", 1ull << row->unit_shift);
 	add_number(object, "jobs", row->shape.jobs);
 	add_number(object, "depth", row->shape.depth);
@@ -115,8 +129,17 @@ static struct json_object *row_object(
 	return object;
 }
 
-static struct json_object *gain_object(const struct vduse_report *report,
-	const struct vduse_row *native, const struct vduse_row *fixed)
+/* 0: there is none. */
+static void add_ratio(struct json_object *object, const char *key, double ratio)
+{
+	if (ratio > 0)
+		add_real(object, key, ratio);
+	else
+		add_field(object, key, NULL);
+}
+
+static struct json_object *pair_object(const struct vduse_report *report,
+	const struct vduse_row *first, const struct vduse_row *second)
 {
 	static const char *const changes[] = {
 		[STATS_SAME] = "same",
@@ -125,14 +148,17 @@ static struct json_object *gain_object(const struct vduse_report *report,
 		[STATS_UNKNOWN] = NULL,
 	};
 	struct json_object *object = json_object_new_object();
-	const struct vduse_published *there = vduse_published(report, native);
+	const struct vduse_published *there = vduse_published(report, first);
 	char sentence[VDUSE_SENTENCE];
 
-	add_number(object, "page_size", 1ull << native->page_shift);
-	add_number(object, "jobs", native->shape.jobs);
-	add_number(object, "depth", native->shape.depth);
-	add_real(object, "gain_percent", vduse_gain(native, fixed));
-	add_text(object, "change", changes[vduse_change(native, fixed)]);
+	add_number(object, "page_size", 1ull << first->page_shift);
+	add_number(object, "jobs", first->shape.jobs);
+	add_number(object, "depth", first->shape.depth);
+	add_real(object, "gain_percent", vduse_gain(first, second));
+	add_text(object, "change", changes[vduse_change(first, second)]);
+	add_ratio(object, "iops_ratio", vduse_ratio(first, second));
+	add_ratio(object, "cpu_ratio", vduse_cpu_ratio(first, second));
+	add_text(object, "cpu_change", changes[vduse_cpu_change(first, second)]);
 	add_field(object, "linux", NULL);
 	if (there) {
 		struct json_object *linux_object = json_object_new_object();
@@ -144,7 +170,7 @@ static struct json_object *gain_object(const struct vduse_report *report,
 		add_real(linux_object, "gain_percent", there->gain);
 		add_field(object, "linux", linux_object);
 	}
-	vduse_explain(native, fixed, sentence);
+	vduse_explain(first, second, sentence);
 	add_text(object, "explanation", sentence);
 	return object;
 }
@@ -154,7 +180,8 @@ static struct json_object *report_object(const struct vduse_report *report)
 	struct json_object *object = json_object_new_object();
 	struct json_object *schema = json_object_new_object();
 	struct json_object *rows = json_object_new_array();
-	struct json_object *gains = json_object_new_array();
+	struct json_object *pairs = json_object_new_array();
+	struct json_object *disks = json_object_new_array();
 	char date[32];
 	struct tm tm;
 
@@ -170,18 +197,18 @@ static struct json_object *report_object(const struct vduse_report *report)
 	add_bool(object, "interrupted", report->signal);
 	add_field(object, "host", host_object(&report->host));
 	add_field(object, "options", options_object(report->options));
-	add_number(object, "image_bytes", report->disk_bytes);
+	for (unsigned i = 0; i < report->n_disks; i++)
+		json_object_array_add(disks, disk_object(&report->disks[i]));
+	add_field(object, "disks", disks);
 	add_bool(object, "direct", report->direct);
-	add_number(object, "queues", report->queues);
-	add_number(object, "queue_size", report->queue_size);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		json_object_array_add(rows, row_object(report, &report->rows[i]));
 	add_field(object, "rows", rows);
 	for (unsigned i = 0; i + 1 < report->n_rows; i += 2)
 		if (report->rows[i].n && report->rows[i + 1].n)
 			json_object_array_add(
-				gains, gain_object(report, &report->rows[i], &report->rows[i + 1]));
-	add_field(object, "gains", gains);
+				pairs, pair_object(report, &report->rows[i], &report->rows[i + 1]));
+	add_field(object, "pairs", pairs);
 	return object;
 }
 

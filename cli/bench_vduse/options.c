@@ -70,12 +70,13 @@ void vduse_options_help(FILE *out)
 {
 	fputs("dmamap bench vduse: a disk over VDUSE, with bounce units of a page and of 4K\n"
 	      "\n"
-	      "usage: dmamap bench vduse [OPTION...] [-- COMMAND [ARGUMENT...]]\n"
+	      "usage: dmamap bench vduse [OPTION...] [-- COMMAND [ARGUMENT...]]...\n"
 	      "\n"
 	      "The disk is vduse-blk's in this process, or that of COMMAND: any VDUSE daemon, "
 	      "which\n"
 	      "needs no kernel for it. It is started anew for each run, and its disk is "
 	      "overwritten.\n"
+	      "Two of them are compared: -- COMMAND1 [ARGUMENT...] -- COMMAND2 [ARGUMENT...].\n"
 	      "\n"
 	      "What to measure\n"
 	      "      --page-size SIZE  the driver's page: 4K, 16K or 64K; may be given again\n"
@@ -288,12 +289,12 @@ static int check_disk(const struct vduse_options *options, struct complaint *com
 	};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (!own[i].given || own[i].commands == !!options->command)
+		if (!own[i].given || own[i].commands == !!options->n_commands)
 			continue;
-		if (options->command)
+		if (options->n_commands)
 			return complain(complaint,
 				"--%s is the built-in disk's, and %s makes its own; leave one out",
-				own[i].name, options->command[0]);
+				own[i].name, options->commands[0][0]);
 		return complain(complaint,
 			"--%s is for the disk of a command; give one after --, or leave it out",
 			own[i].name);
@@ -331,6 +332,25 @@ static int check(struct vduse_options *options, struct complaint *complaint)
 	return 0;
 }
 
+/* Each "--" begins one, and ends the one before it. */
+static int take_commands(struct vduse_options *options, char **words, struct complaint *complaint)
+{
+	for (;;) {
+		if (!words[0] || !words[0][0] || !strcmp(words[0], "--"))
+			return complain(complaint, "--: a command was expected after it");
+		if (options->n_commands == VDUSE_DISKS)
+			return complain(complaint,
+				"-- %s: one command too many; give one, or two to compare",
+				words[0]);
+		options->commands[options->n_commands++] = words;
+		while (*words && strcmp(*words, "--"))
+			words++;
+		if (!*words)
+			return 0;
+		*words++ = NULL;
+	}
+}
+
 int vduse_options_parse(
 	struct vduse_options *options, int argc, char **argv, struct complaint *complaint)
 {
@@ -354,14 +374,14 @@ int vduse_options_parse(
 			return 0;
 	}
 	/* Unless it is the value of an option. */
-	if (!strcmp(argv[optind - 1], "--") && argv[optind - 1] != value)
-		options->command = argv + optind;
-	if (options->command && !options->command[0])
-		return complain(complaint, "--: a command was expected after it");
-	if (!options->command && optind < argc)
+	if (!strcmp(argv[optind - 1], "--") && argv[optind - 1] != value) {
+		if (take_commands(options, argv + optind, complaint))
+			return -1;
+	} else if (optind < argc) {
 		return complain(complaint,
 			"%s: an option was expected; a load is --load, such as --load 16x8, and a "
 			"command comes after --",
 			argv[optind]);
+	}
 	return check(options, complaint);
 }

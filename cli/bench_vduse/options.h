@@ -19,15 +19,17 @@ struct vduse_shape {
 
 #define VDUSE_PAGES  3	/**< 4K, 16K, 64K */
 #define VDUSE_SHAPES 16 /**< that can be given */
+#define VDUSE_DISKS  2	/**< a command each */
 
 /**
  * struct vduse_options - As given, with the defaults filled in.
  * @pages, @n_pages: log2 of the page sizes, in the order given
  * @file: the image, or NULL: it is in memory
- * @command: program and arguments that make the disk, NULL-terminated; NULL: the
- *	built-in one, which @delay_ns, @queues and @file are of
- * @name: of the command's device; NULL: its first one
- * @verbose: show which of the command's calls are refused
+ * @commands, @n_commands: program and arguments that make a disk, each NULL-terminated;
+ *	0: the built-in disk, which @delay_ns, @queues and @file are of; 2: they are
+ *	compared
+ * @name: of each command's device; NULL: its first one
+ * @verbose: show which of the commands' calls are refused
  * @requests: of each job; 0: @seconds decide
  * @output: where each format goes: NULL: not asked for, "-": standard output
  */
@@ -43,7 +45,8 @@ struct vduse_options {
 	uint64_t delay_ns;
 	unsigned queues;
 	const char *file;
-	char **command;
+	char **commands[VDUSE_DISKS];
+	unsigned n_commands;
 	const char *name;
 	bool verbose;
 	unsigned runs;

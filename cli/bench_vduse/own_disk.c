@@ -131,13 +131,14 @@ static int open_device(
 	return error ? error : device_run(own->device, complaint);
 }
 
-static int start(struct bench_disk *disk, struct dmamap_system *system,
-	const struct dmamap_vdpa_config *config, struct dmamap_vdpa **vdpa,
-	struct complaint *complaint)
+static int start(struct bench_disk *disk, const struct vduse_disk *which,
+	struct dmamap_system *system, const struct dmamap_vdpa_config *config,
+	struct dmamap_vdpa **vdpa, struct complaint *complaint)
 {
 	struct own_disk *own = (struct own_disk *)disk;
 	int error;
 
+	(void)which;
 	own->said[0] = '\0';
 	if (open_device(own, system, complaint))
 		return -1;
@@ -165,6 +166,14 @@ static bool alive(struct bench_disk *disk, char how[DISK_TEXT])
 	return false;
 }
 
+/* Its threads are the driver's process's. */
+static bool cpu_time(struct bench_disk *disk, uint64_t *nanoseconds)
+{
+	(void)disk;
+	(void)nanoseconds;
+	return false;
+}
+
 static void said(struct bench_disk *disk, char text[DISK_TEXT])
 {
 	snprintf(text, DISK_TEXT, "%s", ((struct own_disk *)disk)->said);
@@ -179,7 +188,7 @@ static void free_own(struct bench_disk *disk)
 int own_disk_make(
 	struct bench_disk **disk, struct vduse_report *report, struct complaint *complaint)
 {
-	static const struct bench_disk_kind kind = {start, stop, alive, said, free_own};
+	static const struct bench_disk_kind kind = {start, stop, alive, cpu_time, said, free_own};
 	const struct vduse_options *options = report->options;
 	uint64_t bytes = vduse_bytes_needed(options);
 	struct own_disk *own = calloc(1, sizeof(*own));

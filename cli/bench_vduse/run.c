@@ -56,7 +56,8 @@ static int add_how(const struct bench *bench)
 }
 
 /* Whether the loads can be run on it. */
-static int check_disk(const struct bench *bench, const struct dmamap_blk_info *info)
+static int check_disk(
+	const struct bench *bench, struct vduse_disk *disk, const struct dmamap_blk_info *info)
 {
 	const struct vduse_options *options = bench->report->options;
 	uint64_t bytes = info->sectors * 512, needed = vduse_bytes_needed(options);
@@ -73,9 +74,9 @@ static int check_disk(const struct bench *bench, const struct dmamap_blk_info *i
 			"the disk has %s, and the load takes at least %s; give a larger disk, or a "
 			"smaller --load or --size",
 			units_size(have, bytes), units_size(size, needed));
-	bench->report->disk_bytes = bytes;
-	bench->report->queues = info->queues;
-	bench->report->queue_size = info->queue_size;
+	disk->bytes = bytes;
+	disk->queues = info->queues;
+	disk->queue_size = info->queue_size;
 	return 0;
 }
 
@@ -97,7 +98,8 @@ static int set_stage(struct bench *bench, struct stage *stage, const struct vdus
 	machine.memlock = DMAMAP_MEMLOCK_UNLIMITED;
 	if (dmamap_system_soft(&machine, &stage->system, NULL))
 		return complain(bench->complaint, "out of memory");
-	if (disk->kind->start(disk, stage->system, &config, &stage->vdpa, bench->complaint))
+	if (disk->kind->start(
+		    disk, row->disk, stage->system, &config, &stage->vdpa, bench->complaint))
 		return add_said(bench);
 	error = dmamap_blk_probe(stage->vdpa, NULL, &stage->blk);
 	if (error) {
@@ -106,7 +108,7 @@ static int set_stage(struct bench *bench, struct stage *stage, const struct vdus
 		return add_how(bench);
 	}
 	dmamap_blk_info(stage->blk, &info);
-	return check_disk(bench, &info);
+	return check_disk(bench, row->disk, &info);
 }
 
 /* What went wrong before is the complaint; else what does here. */
@@ -143,14 +145,24 @@ static void measure_units(
 	row->request_units = 2 + data + (disk.features >> VIRTIO_RING_F_INDIRECT_DESC & 1);
 }
 
+static uint64_t completed(const struct stage *stage)
+{
+	struct dmamap_blk_counters counters;
+
+	dmamap_blk_counters(stage->blk, &counters);
+	return counters.completed;
+}
+
 static int run_load(struct bench *bench, struct stage *stage, const struct vduse_row *row,
 	const struct dmamap_blk_load *load, struct vduse_run *run)
 {
-	bool broke;
+	struct bench_disk *disk = bench->disk;
+	uint64_t cpu_before, cpu_after, requests = completed(stage);
+	bool broke, known = disk->kind->cpu_time(disk, &cpu_before);
+	char text[VDUSE_ROW_TEXT];
 	int error;
 
-	watcher_begin(
-		&bench->watcher, bench->disk, stage->vdpa, stage->blk, row->request_units - 2);
+	watcher_begin(&bench->watcher, disk, stage->vdpa, stage->blk, row->request_units - 2);
 	error = dmamap_blk_load(stage->blk, load, &run->result);
 	broke = watcher_stop(&bench->watcher, &run->most_units);
 	if (error) {
@@ -158,11 +170,13 @@ static int run_load(struct bench *bench, struct stage *stage, const struct vduse
 		return add_how(bench);
 	}
 	if (broke) {
-		complain(bench->complaint,
-			"the disk stopped answering (%uK pages, %uK units, %ux%u)",
-			1u << (row->page_shift - 10), 1u << (row->unit_shift - 10), row->shape.jobs,
-			row->shape.depth);
+		complain(bench->complaint, "the disk stopped answering (%s)",
+			vduse_row_text(row, text));
 		return add_how(bench);
+	}
+	if (known && disk->kind->cpu_time(disk, &cpu_after)) {
+		run->cpu_requests = completed(stage) - requests;
+		run->cpu_ns = cpu_after - cpu_before;
 	}
 	return 0;
 }
@@ -180,7 +194,7 @@ static int warm_up(struct bench *bench, struct stage *stage, const struct vduse_
 	struct vduse_run run;
 	uint64_t blocks;
 
-	if (!bench->report->options->command)
+	if (!row->disk->command)
 		return 0;
 	dmamap_blk_info(stage->blk, &info);
 	blocks = info.sectors * 512 / info.block_size;
@@ -190,8 +204,7 @@ static int warm_up(struct bench *bench, struct stage *stage, const struct vduse_
 
 static int measure(struct bench *bench, struct stage *stage, struct vduse_row *row, unsigned round)
 {
-	const struct vduse_report *report = bench->report;
-	const struct vduse_options *options = report->options;
+	const struct vduse_options *options = bench->report->options;
 	const struct dmamap_blk_load load = {
 		.jobs = row->shape.jobs,
 		.depth = row->shape.depth,
@@ -199,7 +212,7 @@ static int measure(struct bench *bench, struct stage *stage, struct vduse_row *r
 		.reads = options->reads ? 100 : 0,
 		.requests = options->requests,
 		.milliseconds = options->seconds * 1000,
-		.bytes = report->disk_bytes / options->size * options->size,
+		.bytes = row->disk->bytes / options->size * options->size,
 		.verify = options->verify,
 		.seed = round + 1,
 		.stop = watcher_stopped,
@@ -230,7 +243,8 @@ static int run_row(struct bench *bench, struct vduse_row *row, unsigned round)
 	return clear_stage(bench, &stage, error);
 }
 
-/* In every other round 4K comes before native, so that neither always has the warmer machine. */
+/* In every other round the second side comes first, so that neither always has the warmer
+ * machine. */
 static int run_rounds(struct bench *bench,
 	void (*progress)(const struct vduse_row *row, unsigned done, unsigned total))
 {
@@ -248,6 +262,9 @@ static int run_rounds(struct bench *bench,
 			/* Whatever failed in it then. */
 			if (interrupt_signal())
 				return 0;
+			if (error && row->disk->name[0])
+				complain_more(
+					bench->complaint, "; that was command %s", row->disk->name);
 			if (error)
 				return -1;
 		}
@@ -273,9 +290,9 @@ int vduse_run_all(struct vduse_report *report, const struct vduse_listener *list
 	interrupt_catch(command_disk_drop);
 	error = watcher_start(&bench.watcher, complaint);
 	if (!error)
-		error = report->options->command ? command_disk_make(&bench.disk, report,
-							   listener->refused, complaint)
-						 : own_disk_make(&bench.disk, report, complaint);
+		error = report->options->n_commands ? command_disk_make(&bench.disk, report,
+							      listener->refused, complaint)
+						    : own_disk_make(&bench.disk, report, complaint);
 	if (!error)
 		error = run_rounds(&bench, listener->progress);
 	watcher_end(&bench.watcher);

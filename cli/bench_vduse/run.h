@@ -8,11 +8,11 @@
 /**
  * struct vduse_listener - Who hears what goes on; each may be NULL.
  * @progress: told before each run
- * @refused: told of each call of the command's that was refused, by another thread
+ * @refused: told of each call of a command's that was refused, by another thread
  */
 struct vduse_listener {
 	void (*progress)(const struct vduse_row *row, unsigned done, unsigned total);
-	void (*refused)(const char *sentence);
+	void (*refused)(const struct vduse_disk *by, const char *sentence);
 };
 
 /**

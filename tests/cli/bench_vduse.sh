@@ -45,6 +45,13 @@ bad '--load needs a value' --load
 bad '16x8: .*--load 16x8' 16x8
 bad 'vduse-blk: .*comes after --' vduse-blk --name d
 bad '^dmamap bench vduse: --: a command was expected' --
+for words in '-- --' '-- -- x' '-- x --' '-- x -- --' '-- x -- y --'; do
+	# shellcheck disable=SC2086 # words
+	bad '^dmamap bench vduse: --: a command was expected' $words
+done
+bad '^dmamap bench vduse: --: a command was expected' -- x -- ''
+bad '^dmamap bench vduse: -- z: one command too many; give one, or two' -- x -- y -- z
+bad "--delay is the built-in disk's, and x makes its own" --delay 1ms -- x -- y
 bad 'x: an option was expected' --name -- x
 for option in '--delay 1ms' '--queues 1' "--file $work/none"; do
 	# shellcheck disable=SC2086 # an option and its value
@@ -60,10 +67,10 @@ truncate -s 64K "$work/small"
 bad 'the disk has 64 KiB, and the load takes at least 256 KiB' --op read --file "$work/small"
 [ "$(cat "$work/precious")" = precious ] || fail 'a file was overwritten'
 
-# column NAME GRANULE: of the only run of that granule.
+# column NAME GRANULE: of the only run of that granule; of a disk, where that is a number.
 column() {
-	awk -F, -v name="$1" -v granule="$2" 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i}
-		$at["granule"] == granule {print $at[name]}' "$work/out"
+	awk -F, -v name="$1" -v side="$2" 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i}
+		$at[side ~ /^[01]$/ ? "disk" : "granule"] == side {print $at[name]}' "$work/out"
 }
 
 # is NAME GRANULE LEAST MOST
@@ -127,6 +134,9 @@ done
 run 0 --page-size 64K --load 1x2 --size 64K --requests 20 --runs 1 --csv
 is units_needed native 8 8
 is units_needed 4K 38 38
+# Its disk is in this process: whose time is whose is not known.
+is cpu_requests 4K 0 0
+is cpu_ns 4K 0 0
 
 run 0 --load 2x4 --requests 50 --runs 3 --file "$work/image" --verify
 out '^64K +2x4 +90.9k +96.1k +\+5.7 %'
@@ -165,6 +175,8 @@ run 0 --load 2x4 --load 4x8 --requests 50 --runs 1 --verify --csv "${blk[@]}" "$
 for granule in native 4K; do
 	[ "$(column requests "$granule" | sort -u | paste -s)" = $'100\t200' ] ||
 		fail "$what: not 100 and 200 requests of $granule"
+	# What verifies is in them.
+	[ "$(column cpu_requests "$granule" | sort -n | head -n 1)" -gt 100 ] || fail "$what: no CPU"
 	[ "$(column mismatches "$granule" | sort -u)" = 0 ] || fail "$what: wrong bytes"
 	[ "$(column queues "$granule" | sort -u)" = 2 ] || fail "$what: not 2 queues"
 done
@@ -182,6 +194,51 @@ run 0 --page-size 4K --load 1x1 --requests 10 --runs 1 --verbose --json "${blk[@
 err '^refused: .*: E[A-Z]+: .'
 out '"--name",$'
 out '"queue_size": *256'
+out '"cpu_requests": *10,$'
+out '"cpu_ns": *[1-9]'
+out '"granule": *"native"'
+
+# Two commands, each on a disk of its own, side by side.
+truncate -s 2M "$work/disk2"
+two=("${blk[@]}" "$work/disk"
+	-- "$dmamap" vduse-blk --name peer --queues 1 --log "$work/log2" --file "$work/disk2")
+run 0 --page-size 16K --load 2x4 --requests 50 --runs 1 --csv "${two[@]}"
+lines 2 '^16384,4K,4096,2,4,write,'
+lines 1 ',0,".*/disk"$'
+lines 1 ',1,".*/disk2"$'
+is queues 0 2 2
+is queues 1 1 1
+for disk in 0 1; do
+	is requests "$disk" 100 100
+	is cpu_requests "$disk" 100 100
+	# No more than all CPUs have, and what passes around the load.
+	is cpu_ns "$disk" 1 $((($(column nanoseconds "$disk") + 100000000) * $(nproc)))
+done
+run 0 --page-size 4K --page-size 64K --load 2x4 --load 1x1 --requests 50 --runs 3 --verify \
+	--name peer --json="$work/json" --csv="$work/csv" "${two[@]}"
+out '^disk \(1\): a process of its own, .*/disk$'
+out '^disk \(2\): a process of its own, .*/disk2$'
+out 'in units of 4K, 2 queues of 256, disk \(1\) of 1 MiB, 1 queue of 256, disk \(2\) of 2 MiB$'
+time='[0-9.]+ [num]s'
+lines 2 "^(4K|64K) +\\(1\\) +2x4 +[0-9,]+ +[0-9.]+ +$time +$time +$time "
+lines 4 "^ +\\(2\\) +(2x4|1x1) +[0-9,]+ +[0-9.]+ +$time +$time +$time "
+lines 4 "^(4K|64K) +(2x4|1x1) +[0-9.]+k +[0-9.]+k +[0-9.]+ +$time +$time +[0-9.]+$"
+out 'interrupts, .* kicks'
+out ', none wrong$'
+grep -q 'native\|3fc3068e7247' "$work/out" && fail "$what: something of native units"
+[ "$(grep -c ',4K,' "$work/csv")" = 24 ] || fail "$what: not 24 runs"
+for field in '"command":' '"disk": *0,' '"disk": *1,' '"image_bytes": *2097152,' \
+	'"iops_ratio": *[0-9]' '"cpu_ratio": *[0-9]' '"cpu_change": *"' '"linux": *null'; do
+	grep -q -- "$field" "$work/json" || fail "$what: no $field in the JSON"
+done
+run 0 --page-size 4K --load 1x1 --requests 10 --runs 1 --verbose "${two[@]}"
+err '^refused \(1\): '
+err '^refused \(2\): '
+out 'too few runs to know the noise'
+run 0 --page-size 4K --load 1x1 --requests 10 --runs 1 "${blk[@]}" "$work/disk" "${blk[@]}" "$work/disk"
+out ', 2 queues of 256, disks of 1 MiB$'
+bad 'ended with status 1 before .*; that was command \(2\)$' --requests 1 --load 1x1 \
+	"${blk[@]}" "$work/disk" -- false
 
 bad 'the disk is read-only; give --op read' "${blk[@]}" "$work/disk" --read-only
 truncate -s 64K "$work/small"
