@@ -61,6 +61,8 @@ typedef ssize_t pread_function(int, void *, size_t, off64_t);
 typedef ssize_t pwrite_function(int, const void *, size_t, off64_t);
 
 static atomic_bool marks[MARKS];
+/* Whose they are: the child of a vfork has its own descriptors, and its parent's memory. */
+static pid_t owner;
 static _Atomic(struct dmamap_system *) the_system;
 /* The system's own calls are the C library's. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
@@ -69,11 +71,13 @@ static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 static void forked(void)
 {
 	atomic_store(&the_system, NULL);
+	owner = getpid();
 	inside = false;
 }
 
 __attribute__((constructor)) static void start(void)
 {
+	owner = getpid();
 	if (getenv(REDIRECT))
 		pthread_atfork(NULL, NULL, forked);
 }
@@ -98,9 +102,10 @@ static bool marked(int fd)
 	       atomic_load_explicit(&marks[fd], memory_order_relaxed);
 }
 
+/* One too many does no harm; one too few makes a file none of the system's. */
 static void mark(int fd, bool is)
 {
-	if (fd >= 0 && fd < MARKS)
+	if (fd >= 0 && fd < MARKS && (is || owner == getpid()))
 		atomic_store_explicit(&marks[fd], is, memory_order_relaxed);
 }
 
@@ -243,7 +248,7 @@ EXPORT int close(int fd)
 
 static int duplicated(int from, int to)
 {
-	if (to >= 0)
+	if (to >= 0 && (marked(from) || marked(to)))
 		mark(to, marked(from));
 	return to;
 }
