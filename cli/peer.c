@@ -233,9 +233,15 @@ bool peer_stop(struct peer *peer, int signal, unsigned patience_ms)
 {
 	if (!peer_alive(peer))
 		return true;
-	kill(-peer->pid, signal);
-	for (unsigned waited = 0; peer_alive(peer) && waited < patience_ms; waited += STEP_MS)
+	/*
+	 * Now and then once more: qemu-storage-daemon's handler sets a flag, and if that happens
+	 * between its look at the flag and its poll, it sleeps on.
+	 */
+	for (unsigned waited = 0; peer_alive(peer) && waited < patience_ms; waited += STEP_MS) {
+		if (waited % (patience_ms / 4) < STEP_MS)
+			kill(-peer->pid, signal);
 		sleep_ms(STEP_MS);
+	}
 	if (!peer_alive(peer))
 		return true;
 	kill(-peer->pid, SIGKILL);

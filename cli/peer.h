@@ -53,7 +53,8 @@ bool peer_alive(struct peer *peer);
 /** peer_cpu_time() - Of its own process, user and system, all threads, ended ones too.
  * Return: whether it is known. */
 bool peer_cpu_time(const struct peer *peer, uint64_t *nanoseconds);
-/** peer_stop() - Send its process group the signal, and wait; after @patience_ms, kill it.
+/** peer_stop() - Send its process group the signal, up to four times, and wait; after
+ * @patience_ms, at least 8, kill it.
  * Return: whether it ended by itself, or by the signal given. */
 bool peer_stop(struct peer *peer, int signal, unsigned patience_ms);
 

@@ -301,10 +301,24 @@ static void count_done(struct dmamap_blk_request *one)
 	atomic_fetch_add((atomic_uint *)one->owner, 1);
 }
 
+static void submit_writes(
+	struct setup *setup, struct dmamap_blk_request *requests, unsigned n, atomic_uint *done)
+{
+	static uint8_t data[512];
+
+	for (unsigned i = 0; i < n; i++) {
+		requests[i] = (struct dmamap_blk_request){.op = DMAMAP_BLK_WRITE,
+			.data = data,
+			.size = sizeof(data),
+			.done = count_done,
+			.owner = done};
+		assert_int_equal(dmamap_blk_submit(setup->blk, 0, &requests[i]), 0);
+	}
+}
+
 static void what_is_in_flight_when_the_driver_goes(void **state)
 {
 	struct setup *setup = prepare();
-	static uint8_t data[512];
 	struct dmamap_blk_request requests[100];
 	atomic_uint done = 0;
 
@@ -312,19 +326,35 @@ static void what_is_in_flight_when_the_driver_goes(void **state)
 	attach(setup, NULL);
 	probe(setup, 0);
 	atomic_store(&setup->daemon.holds, true);
-	for (unsigned i = 0; i < LENGTH(requests); i++) {
-		requests[i] = (struct dmamap_blk_request){.op = DMAMAP_BLK_WRITE,
-			.data = data,
-			.size = 512,
-			.done = count_done,
-			.owner = &done};
-		assert_int_equal(dmamap_blk_submit(setup->blk, 0, &requests[i]), 0);
-	}
+	submit_writes(setup, requests, LENGTH(requests), &done);
 	assert_int_equal(atomic_load(&done), 0);
 	finish(setup);
 	assert_int_equal(atomic_load(&done), 100);
 	for (unsigned i = 0; i < LENGTH(requests); i++)
 		assert_int_equal(requests[i].result, -EIO);
+}
+
+/* virtio_break_device(): nobody is kept waiting for a daemon that hangs. */
+static void a_disk_that_is_taken_to_be_gone(void **state)
+{
+	struct setup *setup = prepare();
+	struct dmamap_blk_request requests[100];
+	atomic_uint done = 0;
+
+	(void)state;
+	attach(setup, NULL);
+	probe(setup, 0);
+	atomic_store(&setup->daemon.holds, true);
+	/* More than the ring holds: some wait for their turn. */
+	submit_writes(setup, requests, LENGTH(requests) / 2, &done);
+	dmamap_blk_break(setup->blk);
+	submit_writes(setup, requests + LENGTH(requests) / 2, LENGTH(requests) / 2, &done);
+	for (unsigned i = 0; i < 5000 && atomic_load(&done) < LENGTH(requests); i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&done), LENGTH(requests));
+	for (unsigned i = 0; i < LENGTH(requests); i++)
+		assert_int_equal(requests[i].result, -EIO);
+	finish(setup);
 }
 
 /* virtqueue_get_buf(): an id that is no head. Linux leaves the requests hanging. */
@@ -362,7 +392,6 @@ static void a_full_bounce_buffer_under_a_packed_ring(void **state)
 		struct dmamap_blk_counters counters;
 		struct dmamap_bounce_counters bounce;
 		struct dmamap_blk_request requests[5];
-		static uint8_t data[512];
 		atomic_uint done = 0;
 
 		setup->daemon.features |= BIT(VIRTIO_F_RING_PACKED);
@@ -372,14 +401,7 @@ static void a_full_bounce_buffer_under_a_packed_ring(void **state)
 				      .as_kernel = as_kernel ? DMAMAP_KERNEL(7, 3) : 0});
 		probe(setup, 0);
 		atomic_store(&setup->daemon.holds, true);
-		for (unsigned i = 0; i < LENGTH(requests); i++) {
-			requests[i] = (struct dmamap_blk_request){.op = DMAMAP_BLK_WRITE,
-				.data = data,
-				.size = 512,
-				.done = count_done,
-				.owner = &done};
-			assert_int_equal(dmamap_blk_submit(setup->blk, 0, &requests[i]), 0);
-		}
+		submit_writes(setup, requests, LENGTH(requests), &done);
 		/* 15 units: three requests have four, and the fourth goes without a table. */
 		dmamap_bounce_counters(dmamap_vdpa_bounce(setup->vdpa, 0), &bounce);
 		assert_int_equal(bounce.live_units, 15);
@@ -536,6 +558,7 @@ int main(void)
 		cmocka_unit_test(load_beyond_the_bounce_buffer),
 		cmocka_unit_test(a_daemon_that_is_killed_under_load),
 		cmocka_unit_test(what_is_in_flight_when_the_driver_goes),
+		cmocka_unit_test(a_disk_that_is_taken_to_be_gone),
 		cmocka_unit_test(a_daemon_that_lies),
 		cmocka_unit_test(a_full_bounce_buffer_under_a_packed_ring),
 		cmocka_unit_test(case_33),
