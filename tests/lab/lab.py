@@ -62,6 +62,11 @@ class Descriptions(unittest.TestCase):
         run = script('run')
         for name in labfile.names('kernels'):
             values = labfile.read('kernels', name, kernel.KEYS)
+            # One that is another's with some modules rebuilt.
+            self.assertEqual('of' in values, 'rebuild' in values)
+            if 'of' in values:
+                self.assertTrue(os.access(os.path.join(labfile.LAB, values['rebuild']), os.X_OK))
+                values = labfile.read('kernels', values['of'], kernel.KEYS)
             self.assertIn(values['arch'], qemu.ARCHES)
             self.assertEqual('source' in values, 'config' in values)
         for name in labfile.names('machines'):
@@ -105,10 +110,19 @@ class Image(unittest.TestCase):
                 data = b'\x7fELF\0license=GPL\0depends=' + depends.encode() + b'\0name=x\0'
                 with lzma.open(os.path.join(folder, name + '.ko.xz'), 'wb') as file:
                     file.write(data)
+            with open(os.path.join(folder, 'mine.ko'), 'wb') as file:
+                file.write(b'\x7fELF\0depends=\0name=mine\0')
+            given = kernel.Kernel({'name': 'x', 'arch': 'amd64'}, 'image', folder, None, [])
             tree = initramfs.Tree()
-            initramfs.modules(tree, folder, ['vfio-pci', 'built-in-one'])
+            initramfs.modules(tree, given, ['vfio-pci', 'built-in-one'])
+            # A module that was rebuilt is in the place of the kernel's own.
+            given.rebuilt['vfio-pci'] = os.path.join(folder, 'mine.ko')
+            other = initramfs.Tree()
+            initramfs.modules(other, given, ['vfio-pci'])
         self.assertEqual(tree.files['lab/modules/order'][1].split(),
                          [b'irqbypass', b'vfio', b'vfio_pci_core', b'vfio_pci'])
+        self.assertEqual(other.files['lab/modules/order'][1].split(), [b'vfio_pci'])
+        self.assertIn(b'name=mine', other.files['lab/modules/vfio_pci.ko'][1])
 
 
 class Console(unittest.TestCase):
