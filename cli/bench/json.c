@@ -6,29 +6,10 @@
  */
 #include "json.h"
 
+#include "json_head.h"
 #include "cli/fields.h"
 #include "print.h"
 #include "work.h"
-
-static struct json_object *host_object(const struct host *host)
-{
-	struct json_object *object = json_object_new_object();
-	struct json_object *thp = json_object_new_object();
-
-	add_text(object, "name", host->name);
-	add_text(object, "kernel", host->kernel);
-	add_text(object, "machine", host->machine);
-	add_text(object, "cpu", host->cpu);
-	add_number(object, "cpus", host->cpus);
-	add_number(object, "page_size", host->page_size);
-	add_number(object, "memory", host->memory);
-	add_number(object, "memory_available", host->available);
-	add_number(thp, "size", host->thp_size);
-	add_text(thp, "enabled", host->thp);
-	add_text(thp, "shmem_enabled", host->thp_shmem);
-	add_field(object, "transparent_huge_pages", thp);
-	return object;
-}
 
 /* Which counts probes gave, and why not the others. */
 static struct json_object *probes_object(const struct system_info *system)
@@ -203,24 +184,19 @@ static struct json_object *result_object(const struct result *result)
 
 static struct json_object *report_object(const struct report *report)
 {
-	struct json_object *object = json_object_new_object();
-	struct json_object *schema = json_object_new_object();
+	const struct json_head head = {
+		.schema = JSON_SCHEMA,
+		.version = JSON_VERSION,
+		.started = report->started,
+		.seconds = report->seconds,
+		.signal = report->signal,
+		.host = &report->host,
+	};
+	struct json_object *object = json_begin(&head);
 	struct json_object *options = json_object_new_object();
 	struct json_object *systems = json_object_new_array();
 	struct json_object *results = json_object_new_array();
-	char date[32];
-	struct tm tm;
 
-	add_text(schema, "name", JSON_SCHEMA);
-	add_number(schema, "version", JSON_VERSION);
-	add_field(object, "schema", schema);
-	add_text(object, "dmamap", dmamap_version());
-	gmtime_r(&report->started, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	add_text(object, "started", date);
-	add_real(object, "seconds", report->seconds);
-	add_field(object, "interrupted", json_object_new_boolean(report->signal));
-	add_field(object, "host", host_object(&report->host));
 	add_number(options, "seed", report->seed);
 	add_number(options, "runs", report->runs);
 	add_field(options, "size", report->size ? json_object_new_uint64(report->size) : NULL);

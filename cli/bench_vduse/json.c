@@ -4,8 +4,8 @@
  * docs/bench-vduse-json.md; its version grows when a field changes its meaning
  * or goes, not when one is added.
  */
+#include "cli/bench/json_head.h"
 #include "cli/fields.h"
-#include "dmamap/common.h"
 #include "print.h"
 
 #define SCHEMA	"dmamap-bench-vduse"
@@ -49,19 +49,6 @@ static struct json_object *disk_object(const struct vduse_disk *disk)
 	add_number(object, "image_bytes", disk->bytes);
 	add_number(object, "queues", disk->queues);
 	add_number(object, "queue_size", disk->queue_size);
-	return object;
-}
-
-static struct json_object *host_object(const struct host *host)
-{
-	struct json_object *object = json_object_new_object();
-
-	add_text(object, "name", host->name);
-	add_text(object, "kernel", host->kernel);
-	add_text(object, "machine", host->machine);
-	add_text(object, "cpu", host->cpu);
-	add_number(object, "cpus", host->cpus);
-	add_number(object, "page_size", host->page_size);
 	return object;
 }
 
@@ -177,25 +164,20 @@ static struct json_object *pair_object(const struct vduse_report *report,
 
 static struct json_object *report_object(const struct vduse_report *report)
 {
-	struct json_object *object = json_object_new_object();
-	struct json_object *schema = json_object_new_object();
+	const struct json_head head = {
+		.schema = SCHEMA,
+		.version = VERSION,
+		.started = report->started,
+		.seconds = report->seconds,
+		.signal = report->signal,
+		.host = &report->host,
+	};
+	struct json_object *object = json_begin(&head);
 	struct json_object *rows = json_object_new_array();
 	struct json_object *pairs = json_object_new_array();
 	struct json_object *disks = json_object_new_array();
-	char date[32];
-	struct tm tm;
 
-	add_text(schema, "name", SCHEMA);
-	add_number(schema, "version", VERSION);
-	add_field(object, "schema", schema);
-	add_text(object, "dmamap", dmamap_version());
 	add_text(object, "note", vduse_note(report));
-	gmtime_r(&report->started, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	add_text(object, "started", date);
-	add_real(object, "seconds", report->seconds);
-	add_bool(object, "interrupted", report->signal);
-	add_field(object, "host", host_object(&report->host));
 	add_field(object, "options", options_object(report->options));
 	for (unsigned i = 0; i < report->n_disks; i++)
 		json_object_array_add(disks, disk_object(&report->disks[i]));
