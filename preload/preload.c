@@ -118,7 +118,16 @@ static ssize_t answer(ssize_t result)
 	return -1;
 }
 
-/* -EBADF of the system: it is not one of its files (any more). */
+/* An EBADF of the other process's is an answer; with a reason of its own the call came to nobody.
+ */
+static bool is_nobodys(struct dmamap_system *system)
+{
+	struct dmamap_reason reason;
+
+	return !system->ops->reason(system, &reason);
+}
+
+/* false: it is not one of the system's files (any more). */
 #define ON_SYSTEM(fd, result, call)                                                                \
 	({                                                                                         \
 		struct dmamap_system *system = marked(fd) ? get_system() : NULL;                   \
@@ -126,7 +135,7 @@ static ssize_t answer(ssize_t result)
 			inside = true;                                                             \
 			(result) = system->ops->call;                                              \
 			inside = false;                                                            \
-			if ((result) == -EBADF) {                                                  \
+			if ((result) == -EBADF && is_nobodys(system)) {                            \
 				mark(fd, false);                                                   \
 				system = NULL;                                                     \
 			}                                                                          \

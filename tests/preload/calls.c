@@ -138,7 +138,9 @@ static void check_reads(void)
 	int control = open(CONTROL, O_RDWR), fd, file;
 	struct vduse_dev_request request;
 	struct vduse_dev_response response = {.request_id = 1};
+	struct vduse_vq_eventfd kick = {.fd = 9999};
 	char name[VDUSE_NAME_MAX] = "calls", text[32] = "";
+	uint64_t features;
 
 	CHECK(!ioctl(control, VDUSE_CREATE_DEV, &config));
 	fd = open(DEVICE, O_RDWR | O_NONBLOCK);
@@ -146,11 +148,18 @@ static void check_reads(void)
 	CHECK(read(fd, &request, 8) == -1 && errno == EINVAL);
 	CHECK(read(fd, &request, sizeof(request)) == -1 && errno == EAGAIN);
 	CHECK(write(fd, &response, sizeof(response)) == -1 && errno == ENOENT);
+	/* An answer, and not that the file is none of the system's. */
+	CHECK(ioctl(fd, VDUSE_VQ_SETUP_KICKFD, &kick) == -1 && errno == EBADF);
+	CHECK(!ioctl(fd, VDUSE_DEV_GET_FEATURES, &features));
 	CHECK(!poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0));
 	CHECK(ioctl(control, VDUSE_DESTROY_DEV, name) == -1 && errno == EBUSY);
 	file = open("/sys/class/vduse/calls/bounce_size", O_RDWR);
 	CHECK(pwrite(file, "1048576", 7, 0) == 7);
 	CHECK(pread(file, text, sizeof(text), 0) == 8 && !strcmp(text, "1048576\n"));
+	CHECK(!close(file));
+	file = open("/sys/class/vduse/calls/bounce_size", O_RDONLY);
+	CHECK(write(file, "1048576", 7) == -1 && errno == EBADF);
+	CHECK(read(file, text, sizeof(text)) == 8);
 	CHECK(!close(file) && !close(fd));
 	for (unsigned tries = 0; ioctl(control, VDUSE_DESTROY_DEV, name) && tries < 5000; tries++)
 		usleep(1000);
