@@ -109,7 +109,10 @@ struct dmamap_soft_server;
  *	who may ask; less than 108 bytes
  * @refused: called for each refusal, by the server's thread; NULL: nobody asks.
  *	It must not call the system
- * @server: out; to be ended before the system is destroyed
+ * @server: out; to be ended before the system is destroyed, by any thread, once
+ *
+ * A thread of the server's answers, one call after the other; what this process
+ * does with the system may go on beside it.
  *
  * Return: 0; -EINVAL no soft system, or no such path; -EADDRINUSE, or what
  * else bind(2) gives for it; -ENOMEM; -EAGAIN no thread. */
@@ -128,6 +131,10 @@ DMAMAP_API void dmamap_soft_serve_end(struct dmamap_soft_server *server);
  * that the daemon registers (umem) becomes shared with the other process: it
  * must be private memory without a file, or shared memory whose file the
  * process may open in /proc/self/map_files; other is -ENOMEM.
+ *
+ * Any thread may call; the calls of one process go one after the other, but for
+ * a read that waits for a message. The child of a fork shares the files, and
+ * makes a system of its own if another thread may have been in a call.
  *
  * Why a call was refused is what the other process hears; @reason has it here only
  * where the call came to nobody. Counters are the other process's too.
